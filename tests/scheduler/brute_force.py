@@ -13,6 +13,8 @@ from mooring.scheduler.plugins import registry
 from mooring.scheduler.pod_signature import PodSignature
 from mooring.scheduler.topology_state import TopologyState
 
+FILTERS = (*registry.FILTERS, *registry.FILTERS_AFTER_CLAIMS)
+
 
 def diagnose(snapshot: NodeSnapshot, signature: PodSignature) -> FitDiagnosis:
     """Return the status of every node."""
@@ -26,7 +28,7 @@ def diagnose(snapshot: NodeSnapshot, signature: PodSignature) -> FitDiagnosis:
         if signature.node_names is not None and name not in signature.node_names:
             continue
         node = snapshot.nodes[name]
-        applying = (each for each in registry.FILTERS if each.applies(signature, state))
+        applying = (each for each in FILTERS if each.applies(signature, state))
         answers = (each.filter_node(signature, node, state) for each in applying)
         status = next((each for each in answers if each is not None), None)
         if status is None:
@@ -40,6 +42,6 @@ def best(snapshot: NodeSnapshot, signature: PodSignature) -> str | None:
     """Return the feasible node with the highest score; of equals the first by name."""
     feasible = diagnose(snapshot, signature).feasible
     state = TopologyState(signature, snapshot.inputs)
-    scores = registry.score_nodes(signature, feasible, state)
+    scores = registry.score_nodes(registry.DEFAULT_PROFILE, signature, feasible, state)
     ranked = sorted(zip(scores, feasible, strict=True), key=lambda pair: -pair[0])
     return ranked[0][1].facts.name if ranked else None

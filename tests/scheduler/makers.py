@@ -15,7 +15,7 @@ from mooring.scheduler.node_snapshot import NodeSnapshot
 from mooring.scheduler.pod_signature import (
     PodInfo,
     PodSignature,
-    SchedulerProfile,
+    ReadingSettings,
     SignatureCache,
     sign,
 )
@@ -101,7 +101,7 @@ def diagnose(made: NodeSnapshot, signature: PodSignature) -> FitDiagnosis:
 
 
 def verdicts(
-    made: NodeSnapshot, one: Pod, settings: SchedulerProfile | None = None
+    made: NodeSnapshot, one: Pod, settings: ReadingSettings | None = None
 ) -> dict[str, tuple[str, ...] | None]:
     """Return what each node that is asked says: None where it will do."""
     found = answers(made, one, settings)
@@ -109,9 +109,9 @@ def verdicts(
 
 
 def answers(
-    made: NodeSnapshot, one: Pod, settings: SchedulerProfile | None = None
+    made: NodeSnapshot, one: Pod, settings: ReadingSettings | None = None
 ) -> dict[str, Unschedulable | None]:
-    found = diagnose(made, sign(one, settings or SchedulerProfile()))
+    found = diagnose(made, sign(one, settings or ReadingSettings()))
     assert found.pre_filter_status is None, found.pre_filter_status
     fitting: dict[str, Unschedulable | None] = {each.facts.name: None for each in found.feasible}
     return {**fitting, **found.node_to_status}

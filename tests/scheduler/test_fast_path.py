@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from mooring.scheduler.node_snapshot import NodeSnapshot
 from mooring.scheduler.plugins.node_resources import FAST_PATH_SCORES, fast_path
 from mooring.scheduler.plugins.registry import (
+    DEFAULT_PROFILE,
     active_filters,
     active_scores,
     run_filters,
@@ -58,10 +59,10 @@ def test_the_fast_path_agrees_with_filters_and_scores(
         return
     score = path(info)
     if score is not None:
-        filters = active_filters(signature, state)
+        filters = active_filters(DEFAULT_PROFILE, signature, state)
         assert filters.has_fast_path
         assert run_filters(filters.before_claims, signature, info, state) is None
-        scores, plugins = active_scores(signature, state)
+        scores, plugins = active_scores(DEFAULT_PROFILE, signature, state)
         assert plugins <= FAST_PATH_SCORES
         assert score == score_node(scores, signature, info)
 

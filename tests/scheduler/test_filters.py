@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.scheduler.framework import Unschedulable
-from mooring.scheduler.pod_signature import SchedulerProfile, SignatureCache, sign
+from mooring.scheduler.pod_signature import ReadingSettings, SignatureCache, sign
 from tests.scheduler.makers import answers, diagnose, fleet, node, pod, verdict, verdicts
 
 UNTOLERATED = ("node(s) had untolerated taint(s)",)
@@ -106,7 +106,7 @@ def test_taints(taint: dict[str, str], tolerations: list[dict[str, str]], fits: 
 def test_tolerations_that_compare(operator: str, limit: str, value: str, fits: bool) -> None:
     tainted = fleet([node(taints=[{"key": "level", "value": value, "effect": "NoSchedule"}])])
     one = pod(tolerations=[{"key": "level", "operator": operator, "value": limit}])
-    compared = verdicts(tainted, one, SchedulerProfile(compares_tolerations=True))["node-1"]
+    compared = verdicts(tainted, one, ReadingSettings(compares_tolerations=True))["node-1"]
     assert compared == (None if fits else UNTOLERATED)
     assert verdicts(tainted, one)["node-1"] == UNTOLERATED
 
@@ -316,7 +316,7 @@ def test_what_is_not_modelled_is_refused(spec: dict[str, Any], text: str) -> Non
 
 def test_an_admitted_pod_has_its_runtime_class_in_itself() -> None:
     assert (
-        sign(pod(runtimeClassName="kata"), SchedulerProfile(is_admitted=True)).pre_filter_status
+        sign(pod(runtimeClassName="kata"), ReadingSettings(is_admitted=True)).pre_filter_status
         is None
     )
 

@@ -161,3 +161,13 @@ def test_room_is_held_against_groups_too() -> None:
     found = run(made, high("p"))
     assert not any(isinstance(each, Reservation) for each in found.results)
     assert not made.snapshot.nodes["node-1"].pods
+
+
+def test_pods_that_have_nodes_already_must_agree_with_the_group() -> None:
+    made = cluster(node("node-1"))
+    found = group(least=1, priority=5)
+    made.put_group(found)
+    there = pod("there", nodeName="node-1", **{**MEMBER, "priority": 1})
+    gang = Gang(found, (high("p"),), scheduled=1, existing=2, nodes=("node-1",), placed=(there,))
+    text = "should have the same priority as the pod group's priority, got 1 and 5"
+    assert decide(made, gang, new_names()).message == f"all pods in a single pod group {text}"

@@ -15,6 +15,7 @@ from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.live.queueing_hints import EVERYTHING, hints_for
 from mooring.scheduler.node_info import NodeInfo
 from mooring.scheduler.plugins import Filter, FilterStatus, Reads, registry
+from mooring.scheduler.plugins.registry import Profile
 from mooring.scheduler.pod_signature import PodSignature
 from mooring.scheduler.scheduling_cycle import Pending, Placed, schedule
 from mooring.scheduler.topology_state import TopologyState
@@ -36,20 +37,20 @@ def team_of(value: Pod | Node) -> str:
     return value.metadata.annotations.get(TEAM, "")
 
 
-def register(monkeypatch: pytest.MonkeyPatch, reads: Reads | None = None) -> None:
+def register(monkeypatch: pytest.MonkeyPatch, reads: Reads | None = None) -> Profile:
     made = Filter(PLUGIN, filter_node, read_pod=team_of, read_node=team_of)
     made = made if reads is None else made._replace(reads=reads)
-    monkeypatch.setattr(registry, "FILTERS", (*registry.FILTERS[:4], made, *registry.FILTERS[4:]))
     monkeypatch.setattr(cluster_module, "POD_READERS", {PLUGIN: team_of})
     monkeypatch.setattr(cluster_module, "NODE_READERS", {PLUGIN: team_of})
+    return Profile(filters=(*registry.FILTERS[:4], made, *registry.FILTERS[4:]))
 
 
 def member(name: str, team: str) -> Pod:
     return pod(name, requests={"cpu": "10m"}, metadata={"annotations": {TEAM: team}})
 
 
-def two_teams() -> Cluster:
-    made = Cluster()
+def two_teams(profile: Profile) -> Cluster:
+    made = Cluster(profiles=(profile,))
     for name, team in (("node-a", "red"), ("node-b", "blue")):
         one = node(name)
         one.metadata.annotations[TEAM] = team
@@ -61,8 +62,7 @@ def two_teams() -> Cluster:
 def test_a_new_filter_is_obeyed_by_pods_of_the_fast_path(
     reads: Reads | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register(monkeypatch, reads)
-    made = two_teams()
+    made = two_teams(register(monkeypatch, reads))
     for number in range(2):
         for team, where in (("red", "node-a"), ("blue", "node-b")):
             found = schedule(made, member(f"{team}-{number}", team))
@@ -78,8 +78,7 @@ def test_a_new_filter_is_obeyed_by_pods_of_the_fast_path(
 def test_pods_that_differ_only_in_what_a_new_filter_reads_are_not_alike(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    register(monkeypatch)
-    made = two_teams()
+    made = two_teams(register(monkeypatch))
     assert made.signature(member("one", "red")) is not made.signature(member("two", "blue"))
     assert made.signature(member("one", "red")) is made.signature(member("three", "red"))
 
@@ -87,7 +86,6 @@ def test_pods_that_differ_only_in_what_a_new_filter_reads_are_not_alike(
 def test_a_pod_that_an_unknown_plugin_rejects_waits_for_any_event(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    register(monkeypatch)
-    pending = schedule(two_teams(), member("one", "green"))
+    pending = schedule(two_teams(register(monkeypatch)), member("one", "green"))
     assert isinstance(pending, Pending)
     assert hints_for(pending).shared >= EVERYTHING

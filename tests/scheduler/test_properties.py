@@ -16,7 +16,7 @@ from mooring.scheduler.node_info import NodeInfo, read_facts
 from mooring.scheduler.node_ranking import NodeRanking
 from mooring.scheduler.node_snapshot import NodeSnapshot
 from mooring.scheduler.plugins import inter_pod_affinity, pod_topology_spread
-from mooring.scheduler.plugins.registry import score_nodes
+from mooring.scheduler.plugins.registry import DEFAULT_PROFILE, score_nodes
 from mooring.scheduler.pod_signature import PodSignature, SignatureCache, sign
 from mooring.scheduler.topology_state import TopologyState
 from tests.scheduler import brute_force, plain
@@ -170,7 +170,7 @@ def essence(state: TopologyState) -> Any:
 def judged(made: NodeSnapshot, signature: PodSignature) -> Any:
     """Return everything that is decided about a pod."""
     found = diagnose(made, signature)
-    scores = score_nodes(signature, found.feasible, made.topology_state(signature))
+    scores = score_nodes(DEFAULT_PROFILE, signature, found.feasible, made.topology_state(signature))
     chosen = NodeRanking(made, signature, RankingWork()).choose()
     names = [each.facts.name for each in found.feasible]
     where = None if chosen is None else chosen[0].facts.name
@@ -307,7 +307,10 @@ def test_nothing_raises_whatever_pods_and_nodes_are(one: Pod, there: Node, other
     made.add_pod(occupant, there.metadata.name)
     signature = signatures.of(one)
     found = diagnose(made, signature)
-    assert score_nodes(signature, found.feasible, made.topology_state(signature)) is not None
+    assert (
+        score_nodes(DEFAULT_PROFILE, signature, found.feasible, made.topology_state(signature))
+        is not None
+    )
     assert fit_message(found, preemption_message(found))
     made.remove_pod(occupant.key)
     assert made.nodes[there.metadata.name] == NodeInfo(read_facts(there))

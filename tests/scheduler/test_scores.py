@@ -12,7 +12,7 @@ from mooring.api.core.pod import Pod
 from mooring.scheduler.framework import RankingWork
 from mooring.scheduler.node_ranking import NodeRanking
 from mooring.scheduler.node_snapshot import NodeSnapshot
-from mooring.scheduler.plugins.registry import SCORES, plugin_scores, score_nodes
+from mooring.scheduler.plugins.registry import DEFAULT_PROFILE, SCORES, plugin_scores, score_nodes
 from mooring.scheduler.pod_signature import PodSignature, sign
 from tests.scheduler.makers import fleet, node, pod
 
@@ -362,7 +362,7 @@ def test_the_weighed_sum_decides_and_equals_go_by_name() -> None:
     made = fleet(nodes)
     signature = sign(pod(requests={"cpu": "1", "memory": "2Gi"}))
     states = [made.nodes[each.metadata.name] for each in nodes]
-    found = score_nodes(signature, states, made.topology_state(signature))
+    found = score_nodes(DEFAULT_PROFILE, signature, states, made.topology_state(signature))
     # 75 is left of both, and they stay even; the taint costs its whole score.
     assert found == [75 + 75, 300 + 150, 300 + 150, 300 + 150]
     assert _best(made, signature) == "a"

@@ -9,10 +9,13 @@ features, errors, framework   gates; errors; extension points, statuses and time
 resources, affinity, topology_spread, pre_filter
                               the parts of a pod that scheduling reads
 pod_signature                 pods alike, read once
+volume_binding                what the volume claims of pods mean for nodes
 node_info, topology_state, node_snapshot
                               a node with its pods; pods by topology; all nodes, nominated pods
+disruption_budgets            which victims of preemption violate a PodDisruptionBudget
 group_forest                  pod groups, and the composite groups above them
 plugins                       filters and scores, one module for each plugin of Kubernetes
+profiles                      plugins and arguments of a configuration file, and what is refused
 binding_conditions            devices that need preparation before a pod is bound
 diagnosis                     why no node is feasible, and the message
 node_ranking                  all nodes for one kind of pods, filtered and scored

@@ -17,6 +17,7 @@ from mooring.api.core.placement import (
     PodAffinity,
     PodAffinityTerm,
     PodAntiAffinity,
+    PreferredSchedulingTerm,
 )
 from mooring.api.core.pod import Pod
 from mooring.api.labels import (
@@ -174,16 +175,26 @@ def read_preferred_node_terms(pod: Pod) -> tuple[PreferredNodeTerm, ...] | Selec
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
     if not affinity:
         return ()
+    found, faults = preferred_node_terms(
+        affinity.preferred_during_scheduling_ignored_during_execution
+    )
+    return SelectorFault(joined(faults)) if faults else tuple(found)
+
+
+def preferred_node_terms(
+    terms: Iterable[PreferredSchedulingTerm],
+) -> tuple[list[PreferredNodeTerm], list[str]]:
+    """Return the terms that count, and the errors in them."""
     found: list[PreferredNodeTerm] = []
     faults: list[str] = []
-    for index, term in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
+    for index, term in enumerate(terms):
         preference = term.preference
         if term.weight == 0 or not (preference.match_expressions or preference.match_fields):
             continue
         one = PreferredNodeTerm(read_node_term(preference, f"[{index}]"), term.weight)
         found.append(one)
         faults += one.term.faults
-    return SelectorFault(joined(faults)) if faults else tuple(found)
+    return found, faults
 
 
 def read_node_names(pod: Pod) -> frozenset[str] | None:

@@ -30,26 +30,27 @@ from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.cel.device import CelFeatures, DeviceCompiler
 from mooring.claims import DeviceClassIndex, implicit_name
 from mooring.claims.extended_resources import is_special_for
-from mooring.claims.pod_claims import controller_of
 from mooring.kit.bulkhead import FAULTS
 from mooring.kit.lru import LRU
-from mooring.scheduler.binding_conditions import BINDING_TIMEOUT_S
+from mooring.scheduler.disruption_budgets import DisruptionBudgets
 from mooring.scheduler.features import ALL_FEATURES, Features
 from mooring.scheduler.framework import RankingWork
 from mooring.scheduler.group_forest import GROUP, GroupForest
 from mooring.scheduler.node_ranking import NodeRanking
 from mooring.scheduler.node_snapshot import NodeSnapshot, NominatedPods
-from mooring.scheduler.plugins.claim_needs import AssumedClaim, ClaimKey, claim_key
-from mooring.scheduler.plugins.registry import NODE_READERS, POD_READERS
+from mooring.scheduler.plugins.claim_needs import AssumedClaim, ClaimKey, OwnedClaims, claim_key
+from mooring.scheduler.plugins.registry import DEFAULT_PROFILE, NODE_READERS, POD_READERS, Profile
+from mooring.scheduler.plugins.resource_scores import device_totals
 from mooring.scheduler.pod_signature import (
-    DEFAULT_PROFILE,
+    DEFAULT_SETTINGS,
     PodInfo,
     PodSignature,
-    SchedulerProfile,
+    ReadingSettings,
     SignatureCache,
     pod_key,
 )
 from mooring.scheduler.topology_spread import DefaultSelectors
+from mooring.scheduler.volume_binding import VolumeIndex
 
 RANKINGS_MAX = 256
 FINISHED = ("Succeeded", "Failed")
@@ -64,32 +65,38 @@ class Cluster:
         self,
         features: Features = ALL_FEATURES,
         *,
-        settings: SchedulerProfile = DEFAULT_PROFILE,
+        settings: ReadingSettings = DEFAULT_SETTINGS,
+        profiles: tuple[Profile, ...] = (DEFAULT_PROFILE,),
         now: datetime | None = None,
         extensions: bool = True,
     ) -> None:
         compiler = DeviceCompiler(CelFeatures(list_attributes=True), extensions=extensions)
         self.features = features
         self.now = now
-        self.binding_timeout_s: float = BINDING_TIMEOUT_S
         self.budget = BUDGET  # of each search for devices
         self.snapshot = NodeSnapshot(NODE_READERS)
         counts = settings.counts_claims and features.node_allocatable
-        self.signatures = SignatureCache(replace(settings, counts_claims=counts), POD_READERS)
+        readings = tuple(profile.reading for profile in profiles)
+        settings = replace(settings, counts_claims=counts, readings=readings)
+        self.signatures = SignatureCache(settings, POD_READERS)
+        self.profiles: Mapping[str, Profile] = {each.name: each for each in profiles}
         self.inventory = Inventory(features.allocator, compiler=compiler)
         self.index = DeviceClassIndex()
         self.forest = GroupForest(has_composites=features.composite_groups)
         self.nominated = NominatedPods(self.snapshot)
         self.default_selectors = DefaultSelectors()
+        self.disruption_budgets = DisruptionBudgets()
+        self.volumes = VolumeIndex()
         self.assumed_claims: dict[ClaimKey, AssumedClaim] = {}  # what `release` may undo
         # Pods on nodes that do not exist: by node, and the node of each pod.
         self._orphans: dict[str, dict[str, PodInfo]] = {}
         self._node_of_orphan: dict[str, str] = {}
         self._claims: dict[ClaimKey, ResourceClaim] = {}
-        self._claims_of: dict[str, set[ClaimKey]] = {}  # by the uid of the controller
+        self._owned = OwnedClaims()
         self._class_names: set[str] = set()
         self._slices: dict[str, ResourceSlice] = {}  # as published, without taints of rules
         self._rules = TaintRules(compiler)
+        self.snapshot.inputs.device_totals = self._device_totals
         self.work = RankingWork()
         self._rankings: LRU[RankingKey, NodeRanking] = LRU(RANKINGS_MAX)
         self.changes = 0  # grows whenever anything changes that a decision may depend on
@@ -121,7 +128,19 @@ class Cluster:
     def signature(self, pod: Pod) -> PodSignature:
         """Return the signature of a pod without a node."""
         selector = self.default_selectors.selector_of(pod)
-        return self.signatures.of(pod, spread_selector=selector)
+        resolved = self.volumes.resolve(pod)
+        if isinstance(resolved, Pod):
+            return self.signatures.of(resolved, spread_selector=selector)
+        signature = self.signatures.of(pod, spread_selector=selector)
+        return replace(signature, pre_filter_status=resolved)
+
+    def profile_of(self, signature: PodSignature) -> Profile:
+        """Return the profile of pods of a signature."""
+        return self.profiles[signature.reading.scheduler_name]
+
+    def profile_for(self, pod: Pod) -> Profile:
+        """Return the profile of a pod."""
+        return self.profiles[self.signatures.settings.reading_of(pod).scheduler_name]
 
     def put_pod(self, pod: Pod) -> None:
         """Add a pod, or its newer version: it counts if it has a node and has not finished."""
@@ -144,7 +163,7 @@ class Cluster:
         """
         key, node = pod_key(pod), pod.status.nominated_node_name
         if pod.spec.node_name or pod.status.phase in FINISHED:
-            self.nominated.discard(key)
+            self.nominated.discard(key, pod.spec.node_name)
         elif node:
             self.nominate(pod, node)
         elif old is not None and old.status.nominated_node_name:
@@ -259,6 +278,10 @@ class Cluster:
             [*(name for name in explicit if name is not None), *implicit]
         )
 
+    def _device_totals(self, node: str, resource: str) -> tuple[int, int]:
+        """Return how many devices of a node stand for a resource, and how many are in use."""
+        return device_totals(self.inventory, self.node(node), self.index.class_for(resource))
+
     def _touch_slice(self, slice_: ResourceSlice) -> None:
         """Touch the nodes that may see a change of the slice's pool."""
         nodes = self.inventory.nodes_of(slice_.spec.driver, slice_.spec.pool.name)
@@ -284,7 +307,7 @@ class Cluster:
 
     def special_claims(self, pod: Pod) -> Iterator[ResourceClaim]:
         """Yield the special claims of the pod that are left over, by name."""
-        for key in sorted(self._claims_of.get(pod.metadata.uid, ())):
+        for key in sorted(self._owned.of(pod.metadata.uid)):
             if is_special_for(self._claims[key], pod):
                 yield self._claims[key]
 
@@ -296,7 +319,7 @@ class Cluster:
         before = self._claims.get(key)
         self._claims[key] = claim
         if before is None or before.metadata.owner_references != claim.metadata.owner_references:
-            self._own(before, claim)
+            self._owned.replace(before, claim)
         had = before.status.allocation if before is not None else None
         has = claim.status.allocation
         if had != has:
@@ -310,7 +333,7 @@ class Cluster:
         claim = self._claims.pop((namespace, name), None)
         if claim is not None:
             self.changes += 1
-            self._own(claim, None)
+            self._owned.replace(claim, None)
             self.inventory.remove_claim(namespace, name)
             self._touch_devices(claim.status.allocation)
 
@@ -328,17 +351,6 @@ class Cluster:
         """Remove a group or composite group."""
         self.changes += 1
         self.forest.remove(group)
-
-    def _own(self, before: ResourceClaim | None, claim: ResourceClaim | None) -> None:
-        """Index a claim by its controller."""
-        if before is not None and (owner := controller_of(before.metadata)) is not None:
-            owned = self._claims_of[owner.uid]
-            owned.discard(claim_key(before))
-            if not owned:
-                del self._claims_of[owner.uid]
-        if claim is not None and (owner := controller_of(claim.metadata)) is not None:
-            owned = self._claims_of.setdefault(owner.uid, set())
-            owned.add(claim_key(claim))
 
     def _touch_devices(
         self, allocation: AllocationResult | None, *, are_taken: bool = False
@@ -376,6 +388,7 @@ class Cluster:
                 self.snapshot,
                 signature,
                 self.work,
+                profile=self.profile_of(signature),
                 has_alternatives=has_alternatives,
                 needs_free_device=needs_free_device,
             )

@@ -22,6 +22,7 @@ NO_VICTIMS = "No preemption victims found for incoming pod"
 CLAIM_DEALLOCATED = "deallocation of ResourceClaim completed"
 CLAIM_DELETED = "deletion of ResourceClaim completed"
 NO_PREEMPTION = "preemption: not eligible due to preemptionPolicy=Never."
+ONGOING_PREEMPTION = "preemption: not eligible due to a terminating pod on the nominated node."
 
 
 class FitDiagnosis(Struct, frozen=True):

@@ -93,9 +93,28 @@ class NodeInfo(Struct, frozen=True, gc=False):
             without_ports(self.used_ports, ports) if ports else self.used_ports,
         )
 
+    def with_newer_pod(self, pod: PodInfo) -> NodeInfo:
+        """Return the node with a newer version of a pod that requests the same."""
+        pods = {**self.pods, pod.key: pod}
+        return NodeInfo(self.facts, pods, self.requested, self.non_zero_requested, self.used_ports)
+
     def with_facts(self, facts: NodeFacts) -> NodeInfo:
         """Return the same pods on a newer version of the node."""
         return NodeInfo(facts, self.pods, self.requested, self.non_zero_requested, self.used_ports)
+
+
+def node_amounts(name: str, node: NodeInfo, *, is_non_zero: bool) -> tuple[int, int]:
+    """Return how much of a resource a node has, and how much is in use, as scores count it."""
+    total, requested = node.facts.allocatable, node.requested
+    counted = node.non_zero_requested if is_non_zero else requested
+    match name:
+        case "cpu":
+            return total.milli_cpu, counted.milli_cpu
+        case "memory":
+            return total.memory, counted.memory
+        case "ephemeral-storage":
+            return total.ephemeral_storage, requested.ephemeral_storage
+    return total.others.get(name, 0), requested.others.get(name, 0)
 
 
 def read_facts(node: Node, readers: NodeReaders = NO_READERS) -> NodeFacts:

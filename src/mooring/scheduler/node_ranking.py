@@ -17,7 +17,8 @@ has them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from itertools import chain
+from functools import partial
+from itertools import chain, islice
 
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.framework import (
@@ -31,14 +32,14 @@ from mooring.scheduler.node_snapshot import NodeSnapshot
 from mooring.scheduler.plugins import proportional
 from mooring.scheduler.plugins.dynamic_resources import (
     CANNOT_ALLOCATE,
-    SCORE_WEIGHT,
     FilterClaims,
     NodeAllocation,
     no_claims,
 )
 from mooring.scheduler.plugins.node_resources import FAST_PATH_SCORES, FastPath, fast_path
 from mooring.scheduler.plugins.registry import (
-    ActiveFilters,
+    DEFAULT_PROFILE,
+    Profile,
     WeightedScore,
     active_filters,
     active_scores,
@@ -57,8 +58,6 @@ NODES_ALL_ASKED_MAX = 100
 ALLOCATABLE = True
 ClaimStatus = Unschedulable | bool | None  # None: not asked yet
 
-NO_FILTERS = ActiveFilters((), (), (), reads_other_nodes=False, has_fast_path=False)
-
 
 class NodeRanking:
     """The nodes of a snapshot for pods of one kind."""
@@ -69,19 +68,19 @@ class NodeRanking:
         signature: PodSignature,
         work: RankingWork,
         *,
+        profile: Profile = DEFAULT_PROFILE,
         has_alternatives: bool = False,
         needs_free_device: bool = False,
     ) -> None:
-        self._snapshot = snapshot
-        self._work = work
-        self._signature = signature
-        self._has_alternatives = has_alternatives
+        self._snapshot, self._signature = snapshot, signature
+        self._profile, self._work = profile, work
+        self._has_alternatives = has_alternatives and profile.claims_weight > 0
         # All rankings share the nodes where no device is free, so each need not check them.
         self._full = snapshot.full if needs_free_device else frozenset[str]()
         self._generation = -1
         self._touches = self._easings = self._device_touches = 0
         self._state: TopologyState = snapshot.topology_state(signature)
-        self._filters = NO_FILTERS
+        self._filters = active_filters(profile, signature, self._state)
         self._own_scores: tuple[WeightedScore, ...] = ()
         self._fast_path: FastPath | None = None
         self._names: list[str] = []
@@ -94,7 +93,9 @@ class NodeRanking:
         self._scores: list[int] = []
         self._by_score = NodesByScore(0)
         self._overdue: set[int] = set()
-        self._spread = SpreadRanking(signature, ())  # used if pods are spread
+        self._has_relative_scores = partial(has_relative_scores, profile, signature)
+        self._new_spread = partial(SpreadRanking, signature, weight=profile.spread_weight)
+        self._spread = self._new_spread(())  # used if pods are spread
         self._is_relative = False
         self._terms_version = (-1, -1)
 
@@ -129,8 +130,8 @@ class NodeRanking:
         self._refresh()
         self._filter_overdue()
         first = [self._places[name] for name in preferred if name in self._places]
-        places = [place for place in chain(first, range(len(self._names))) if self._may_fit(place)]
-        for place in dict.fromkeys(places[: len(first) + asked_max]):
+        places = filter(self._may_fit, chain(first, range(len(self._names) if asked_max else 0)))
+        for place in dict.fromkeys(islice(places, len(first) + asked_max)):
             allocation = self._ask(place, claims)
             if isinstance(allocation, NodeAllocation):
                 return self._info(place), allocation
@@ -161,7 +162,7 @@ class NodeRanking:
     def _choose_scored(self, claims: FilterClaims) -> tuple[NodeInfo, NodeAllocation] | None:
         """Return the best of all feasible nodes, where scores are relative to each other."""
         is_other = self._has_alternatives or self._work.times is not None
-        if not is_other and is_only_spread(self._signature, self._state):
+        if not is_other and is_only_spread(self._profile, self._signature, self._state):
             places = self._best_spread(claims)
         else:
             places = self._scored(claims)
@@ -191,12 +192,11 @@ class NodeRanking:
         places = [place for place in asked if self._may_fit(place)]
         nodes = [self._info(place) for place in places]
         self._work.nodes_compared += len(nodes)
-        scores = score_nodes(self._signature, nodes, self._state, self._work.times)
+        scores = score_nodes(self._profile, self._signature, nodes, self._state, self._work.times)
         if self._has_alternatives:
             by_claims = proportional([self._claim_scores[place] for place in places])
-            scores = [
-                score + SCORE_WEIGHT * part for score, part in zip(scores, by_claims, strict=True)
-            ]
+            weight = self._profile.claims_weight
+            scores = [one + weight * part for one, part in zip(scores, by_claims, strict=True)]
         # Places are in the order of names, and sorting keeps the order of equals.
         ranked = sorted(zip(scores, places, strict=True), key=lambda pair: -pair[0])
         return [place for _, place in ranked]
@@ -265,12 +265,12 @@ class NodeRanking:
 
     def _has_same_plugins(self) -> bool:
         """Return whether the same filters apply as before, and note whether scores are relative."""
-        state, version = self._state, self._snapshot.terms_version
-        if state.is_idle and version == self._terms_version:
+        state, before = self._state, self._terms_version
+        self._terms_version = self._snapshot.terms_version
+        if state.is_idle and self._terms_version == before:
             return True
-        self._terms_version = version
-        self._is_relative = self._has_alternatives or has_relative_scores(self._signature, state)
-        return active_filters(self._signature, state) == self._filters
+        self._is_relative = self._has_alternatives or self._has_relative_scores(self._state)
+        return active_filters(self._profile, self._signature, state) == self._filters
 
     def _look_at(self, touched: Collection[str], eased: Collection[str]) -> None:
         """Filter the nodes that changed, unless that cannot make a difference."""
@@ -320,15 +320,15 @@ class NodeRanking:
         self._touches, self._easings = snapshot.touches, snapshot.easings
         self._device_touches = snapshot.device_touches
         self._terms_version = snapshot.terms_version
-        self._is_relative = self._has_alternatives or has_relative_scores(signature, self._state)
+        self._is_relative = self._has_alternatives or self._has_relative_scores(self._state)
         named = signature.node_names
         names = snapshot.nodes if named is None else (n for n in named if n in snapshot.nodes)
         self._names = sorted(names)
         self._places = {name: place for place, name in enumerate(self._names)}
         self._claim_statuses = [None] * len(self._names)
         self._claim_scores = [0] * len(self._names)
-        self._filters = active_filters(signature, self._state)
-        self._own_scores, scored = active_scores(signature, self._state)
+        self._filters = active_filters(self._profile, signature, self._state)
+        self._own_scores, scored = active_scores(self._profile, signature, self._state)
         self._fast_path = None
         if self._filters.has_fast_path and scored <= FAST_PATH_SCORES:
             self._fast_path = fast_path(signature, snapshot.inputs.class_resources)
@@ -342,7 +342,7 @@ class NodeRanking:
         self._statuses = [None] * count
         self._scores = [0] * count
         self._by_score = NodesByScore(count)
-        self._spread = SpreadRanking(self._signature, range(count))
+        self._spread = self._new_spread(range(count))
         if self._fast_path is None or self._filters.fixed:
             for place in range(count):
                 self._filter(place)
@@ -372,8 +372,8 @@ class NodeRanking:
         """Run the filters on a node, and the scores if it passes."""
         self._work.nodes_filtered += 1
         times = None
-        if self._work.measured_left:
-            times = self._work.times
+        if self._work.measured_left and self._work.times is not None:
+            times = (self._work.times, self._profile)
             self._work.measured_left -= 1
         signature, state = self._signature, self._state
         info = self._snapshot.nodes[self._names[place]]

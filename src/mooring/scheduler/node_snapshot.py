@@ -11,7 +11,7 @@ Whoever remembers something about nodes asks `touched_since` which of them to lo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from typing import NamedTuple
@@ -174,6 +174,11 @@ class NodeSnapshot:
         self.inputs.nodes[node] = info.without_pod(key)
         self._record(info.pods[key], node, -1)
 
+    def update_pod(self, pod: PodInfo) -> None:
+        """Note what only preemption reads of a pod on a node, such as when it started."""
+        node = self._node_of[pod.key]
+        self.inputs.nodes[node] = self.inputs.nodes[node].with_newer_pod(pod)
+
     def node_of(self, key: str) -> str | None:
         """Return the node that a pod is on."""
         return self._node_of.get(key)
@@ -223,16 +228,21 @@ class NominatedPods:
     """
 
     def __init__(self, snapshot: NodeSnapshot) -> None:
+        # Called with a node where room was held for a pod that is not there now.
+        self.released: Callable[[str], object] = lambda _: None
         self._snapshot = snapshot
         self._pods: dict[str, tuple[PodInfo, str]] = {}
 
     def put(self, pod: PodInfo, node: str) -> None:
         """Nominate a pod for a node."""
+        self.discard(pod.key, node)
         self._pods[pod.key] = pod, node
 
-    def discard(self, key: str) -> None:
-        """Forget the nomination of a pod."""
-        self._pods.pop(key, None)
+    def discard(self, key: str, place: str = "") -> None:
+        """Forget the nomination of a pod; if it is at a place now, it keeps the room there."""
+        found = self._pods.pop(key, None)
+        if found is not None and found[1] != place:
+            self.released(found[1])
 
     def node_of(self, key: str) -> str | None:
         """Return the node that a pod is nominated for."""

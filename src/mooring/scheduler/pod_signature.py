@@ -28,7 +28,6 @@ from mooring.api.core.pod import (
 )
 from mooring.api.labels import EVERYTHING, Selector, SelectorFault
 from mooring.api.node_affinity import NodeNeed, read_need
-from mooring.api.quantity import Quantity
 from mooring.api.tolerations import Tolerations
 from mooring.claims.pod_claims import group_name
 from mooring.claims.pod_resources import RESIZE_PENDING
@@ -42,7 +41,14 @@ from mooring.scheduler.affinity import (
     read_required_features,
 )
 from mooring.scheduler.framework import PluginStatus, Unschedulable
-from mooring.scheduler.pre_filter import named_nodes, scheduling_gates, unmodelled, unreadable
+from mooring.scheduler.pre_filter import (
+    NODE_AFFINITY,
+    NODE_NAME,
+    named_nodes,
+    scheduling_gates,
+    unmodelled,
+    unreadable,
+)
 from mooring.scheduler.resources import (
     HostPort,
     NonZeroRequests,
@@ -52,9 +58,12 @@ from mooring.scheduler.resources import (
     non_zero_requests_on_node,
     requests_of,
     requests_on_node,
+    scored_requests_of,
 )
 from mooring.scheduler.topology_spread import (
     NO_CONSTRAINTS,
+    SYSTEM_SPREAD,
+    DefaultSpread,
     SpreadConstraints,
     read_spread_constraints,
 )
@@ -64,21 +73,45 @@ PodReaders = Mapping[str, Callable[[Pod], Hashable]]  # by plugin
 
 SIGNATURES_MAX = 8192
 PREEMPTED = "PreemptionByScheduler"  # the reason of the condition of victims
+FIT = "NodeResourcesFit"
 NO_READERS: PodReaders = {}
 
 
-class SchedulerProfile(Struct, frozen=True):
-    """Which scheduler this is, and which features decide how it reads pods."""
+class PodReading(Struct, frozen=True):
+    """How the pods of one profile are read: what the arguments of its plugins say about that."""
 
     scheduler_name: str = DEFAULT_SCHEDULER
-    other_names: frozenset[str] = frozenset()  # further profiles, whose pods it places too
+    default_spread: DefaultSpread = SYSTEM_SPREAD  # of pods without constraints of their own
+    required_affinity_weight: int = 1  # of required terms of placed pods in scores
+    ignores_placed_preferences: bool = False  # for pods without preferences of their own
+    has_gates: bool = True  # pods with scheduling gates wait
+    checks_volumes: bool = True  # volumes may restrict where a pod goes
+    narrowed_by: tuple[str, ...] = (NODE_NAME, NODE_AFFINITY)  # plugins that name its only nodes
+    # Resources that scores count, by plugin, where these are not CPU and memory alone.
+    scored_resources: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+DEFAULT_READING = PodReading()
+
+
+class ReadingSettings(Struct, frozen=True):
+    """Which schedulers this is, and which features decide how it reads pods."""
+
+    readings: tuple[PodReading, ...] = (DEFAULT_READING,)  # of each profile; at least one
     is_admitted: bool = False  # pods come from a cluster, whose admission has completed them
     runtimes: frozenset[str] = frozenset()  # runtime classes whose rules pods already have
     compares_tolerations: bool = False  # gate TaintTolerationComparisonOperators
     counts_claims: bool = True  # gate DRANodeAllocatableResources
 
+    def reading_of(self, pod: Pod) -> PodReading:
+        """Return how a pod is read; one of another scheduler as by the first profile."""
+        name, first = pod.spec.scheduler_name or DEFAULT_SCHEDULER, self.readings[0]
+        if name == first.scheduler_name:
+            return first
+        return next((each for each in self.readings if each.scheduler_name == name), first)
 
-DEFAULT_PROFILE = SchedulerProfile()
+
+DEFAULT_SETTINGS = ReadingSettings()
 
 
 class PodSignature(Struct, frozen=True, gc=False, eq=False):
@@ -110,6 +143,8 @@ class PodSignature(Struct, frozen=True, gc=False, eq=False):
     # Why it cannot go anywhere, whatever the nodes are.
     pre_filter_status: PluginStatus | None
     by_plugin: Mapping[str, Any] = {}  # what plugins read themselves
+    reading: PodReading = DEFAULT_READING  # of its profile
+    scored_requests: Mapping[str, tuple[int, ...]] = {}  # of `reading.scored_resources`
 
 
 class PodInfo(Struct, frozen=True, gc=False):
@@ -148,12 +183,12 @@ class SignatureCache:
 
     def __init__(
         self,
-        profile: SchedulerProfile = DEFAULT_PROFILE,
+        settings: ReadingSettings = DEFAULT_SETTINGS,
         readers: PodReaders = NO_READERS,
         *,
         signatures_max: int = SIGNATURES_MAX,
     ) -> None:
-        self.profile = profile
+        self.settings = settings
         self.signed = 0  # signatures that were made
         self._readers = readers
         self._cached: LRU[Hashable, PodSignature] = LRU(signatures_max)
@@ -191,13 +226,19 @@ class SignatureCache:
         if node_name != pod.spec.node_name:
             spec = msgspec.structs.replace(pod.spec, node_name=node_name)
             pod = msgspec.structs.replace(pod, spec=spec)
-        signature = sign(pod, self.profile, spread_selector=spread_selector, by_plugin=own)
+        signature = sign(pod, self.settings, spread_selector=spread_selector, by_plugin=own)
         self.signed += 1
         self._cached.put(key, signature)
         return signature
 
     def _content(self, pod: Pod, node_name: str) -> bytes:
-        parts = (node_name, *_parts(pod.metadata), *_parts_of_spec(pod.spec), pod.status)
+        parts = (
+            node_name,
+            *_parts(pod.metadata),
+            *_parts_of_spec(pod.spec),
+            # The status of a new pod differs in the names of its claims alone.
+            *(each or None for each in _parts_of_status(pod.status)),
+        )
         last, content = self._last
         if len(parts) != len(last) or not all(map(is_, parts, last)):
             content = _encoder.encode(_essence(pod, node_name))
@@ -207,7 +248,7 @@ class SignatureCache:
 
 def sign(
     pod: Pod,
-    profile: SchedulerProfile = DEFAULT_PROFILE,
+    settings: ReadingSettings = DEFAULT_SETTINGS,
     *,
     spread_selector: Selector = EVERYTHING,
     by_plugin: Mapping[str, Any] | None = None,
@@ -218,10 +259,11 @@ def sign(
     """
     spec, labels = pod.spec, pod.metadata.labels
     terms = read_affinity_terms(pod)
-    constraints = read_spread_constraints(pod, spread_selector)
+    reading = settings.reading_of(pod)
+    constraints = read_spread_constraints(pod, spread_selector, reading.default_spread)
     preferred = read_preferred_node_terms(pod)
-    tolerations = Tolerations(spec.tolerations, profile.compares_tolerations)
-    named = named_nodes(pod)
+    tolerations = Tolerations(spec.tolerations, settings.compares_tolerations)
+    named = named_nodes(pod, reading.narrowed_by)
     return PodSignature(
         namespace=pod.metadata.namespace,
         labels=labels,
@@ -242,22 +284,30 @@ def sign(
         spread_constraints=NO_CONSTRAINTS
         if isinstance(constraints, SelectorFault)
         else constraints,
-        requests_on_node=requests_on_node(pod, with_claims=profile.counts_claims),
-        non_zero_requests_on_node=non_zero_requests_on_node(pod, with_claims=profile.counts_claims),
-        pre_filter_status=not_tried(pod, profile)
+        requests_on_node=requests_on_node(pod, with_claims=settings.counts_claims),
+        non_zero_requests_on_node=non_zero_requests_on_node(
+            pod, with_claims=settings.counts_claims
+        ),
+        pre_filter_status=not_tried(pod, settings)
         or named.conflict
         or unreadable(terms, constraints, preferred),
         by_plugin=by_plugin or {},
+        reading=reading,
+        scored_requests={
+            plugin: scored_requests_of(pod, resources, as_fit=plugin == FIT)
+            for plugin, resources in reading.scored_resources
+        },
     )
 
 
-def not_tried(pod: Pod, profile: SchedulerProfile) -> Unschedulable | None:
+def not_tried(pod: Pod, settings: ReadingSettings) -> Unschedulable | None:
     """Return why a pod is not tried at all, if so: its gates, or what nobody here can place."""
-    return scheduling_gates(pod) or unmodelled(
+    reading = settings.reading_of(pod)
+    return (scheduling_gates(pod) if reading.has_gates else None) or unmodelled(
         pod,
-        scheduler_name=profile.scheduler_name,
-        other_names=profile.other_names,
-        is_admitted=profile.is_admitted or pod.spec.runtime_class_name in profile.runtimes,
+        scheduler_names=tuple(each.scheduler_name for each in settings.readings),
+        checks_volumes=reading.checks_volumes,
+        is_admitted=settings.is_admitted or pod.spec.runtime_class_name in settings.runtimes,
     )
 
 
@@ -278,7 +328,7 @@ def _with_tag(image: str) -> str:
 
 # --- inputs of a signature ------------------------------------------------------------------------
 
-# All that `_essence` reads, besides the status.
+# All that `_essence` reads.
 _parts = attrgetter("namespace", "labels")
 _parts_of_spec = attrgetter(
     "init_containers",
@@ -295,6 +345,14 @@ _parts_of_spec = attrgetter(
     "scheduling_gates",
     "host_network",
     "host_users",
+)
+_parts_of_status = attrgetter(
+    "allocated_resources",
+    "resources",
+    "node_allocatable_resource_claim_statuses",
+    "init_container_statuses",
+    "container_statuses",
+    "conditions",
 )
 
 
@@ -336,9 +394,4 @@ def _matters(volume: Any) -> bool:
     return isinstance(volume, dict) and "projected" not in volume
 
 
-def _text(value: Any) -> str:
-    assert isinstance(value, Quantity)
-    return str(value)
-
-
-_encoder = msgspec.json.Encoder(enc_hook=_text, order="deterministic")
+_encoder = msgspec.json.Encoder(enc_hook=str, order="deterministic")  # of quantities

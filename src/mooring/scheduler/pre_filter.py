@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
@@ -51,13 +52,15 @@ def scheduling_gates(pod: Pod) -> Unschedulable | None:
     return Unschedulable(SCHEDULING_GATES, (text,), is_unresolvable=True)
 
 
-def named_nodes(pod: Pod) -> PreFilterResult:
+def named_nodes(pod: Pod, plugins: Container[str] = (NODE_NAME, NODE_AFFINITY)) -> PreFilterResult:
     """Return the nodes that the pod names, by its node name or by its node affinity."""
-    by_affinity = read_node_names(pod)
+    by_affinity = read_node_names(pod) if NODE_AFFINITY in plugins else None
     if by_affinity is not None and not by_affinity:
         text = "pod affinity terms conflict"
         return PreFilterResult(conflict=Unschedulable(NODE_AFFINITY, (text,), is_unresolvable=True))
-    named = {NODE_NAME: frozenset((pod.spec.node_name,))} if pod.spec.node_name else {}
+    named = {}
+    if pod.spec.node_name and NODE_NAME in plugins:
+        named[NODE_NAME] = frozenset((pod.spec.node_name,))
     if by_affinity is not None:
         named[NODE_AFFINITY] = by_affinity
     if not named:
@@ -91,18 +94,19 @@ def unreadable(
 def unmodelled(
     pod: Pod,
     *,
-    scheduler_name: str = DEFAULT_SCHEDULER,
-    other_names: frozenset[str] = frozenset(),
+    scheduler_names: tuple[str, ...] = (DEFAULT_SCHEDULER,),
+    checks_volumes: bool = True,
     is_admitted: bool = False,
 ) -> Unschedulable | None:
     """Return why this scheduler cannot place the pod: it rejects such pods, never misplaces them.
 
     A pod that a cluster has admitted has the rules of its runtime class in its own fields.
     """
-    texts = [text for volume in pod.spec.volumes if (text := _of_volume(volume))]
+    volumes = pod.spec.volumes if checks_volumes else ()
+    texts = [text for volume in volumes if (text := _of_volume(volume))]
     wanted = pod.spec.scheduler_name or DEFAULT_SCHEDULER
-    if wanted != scheduler_name and wanted not in other_names:
-        texts.append(f'the pod asks for the scheduler "{wanted}", this is "{scheduler_name}"')
+    if wanted not in scheduler_names:
+        texts.append(f'the pod asks for the scheduler "{wanted}", this is "{scheduler_names[0]}"')
     if pod.spec.runtime_class_name and not is_admitted:
         texts.append(
             f'the runtime class "{pod.spec.runtime_class_name}" may restrict nodes, '

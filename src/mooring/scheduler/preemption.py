@@ -3,11 +3,12 @@
 On each node that rejects the pod, but not for good:
 
 1. All pods of lower priority are removed. If the node still rejects the pod, it is no use.
-2. They are reprieved one by one, the most important first, as long as the pod still fits. Those
-   that cannot stay are the victims.
+2. They are reprieved one by one, the most important first, as long as the pod still fits; those
+   that would violate a disruption budget before all others. Those that cannot stay are the victims.
 
-The node with the least important victims is chosen. Nothing is changed: pods are removed from a
-copy of the node, and their counts in the topology state are subtracted.
+The node with the fewest violations is chosen, and among these that with the least important
+victims. Nothing is changed: pods are removed from a copy of the node, and their counts in the
+topology state are subtracted.
 
     # candidate: a node with its victims
     # victim: a pod, or all pods below a group of which the disruption mode is "all"
@@ -23,6 +24,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mooring.api.core.pod import Pod
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.errors import CycleError
@@ -31,12 +33,9 @@ from mooring.scheduler.group_forest import COMPOSITE, GROUP, GroupKey, key_of
 from mooring.scheduler.node_info import NodeInfo
 from mooring.scheduler.plugins.dynamic_resources import FilterClaims, NodeAllocation
 from mooring.scheduler.plugins.registry import active_filters, run_filters
-from mooring.scheduler.pod_signature import PodInfo, PodSignature
+from mooring.scheduler.pod_signature import PodInfo, PodSignature, pod_key
 from mooring.scheduler.topology_state import TopologyState
 
-# As many candidates are enough, as in Kubernetes: 100, or a tenth of the nodes.
-CANDIDATES_MIN = 100
-CANDIDATES_PERCENT = 10
 NOT_STARTED = datetime.max.replace(tzinfo=UTC)
 PRIORITY_OFFSET = 2**31  # makes all priorities count as positive
 
@@ -46,6 +45,7 @@ class Preemption(Struct, frozen=True):
 
     node: str
     victims: tuple[PodInfo, ...]  # the most important first
+    violations: int = 0  # victims that violate a disruption budget
 
 
 class NoPreemption(Struct, frozen=True):
@@ -67,12 +67,15 @@ def preempt(
         return NoPreemption()
     statuses = diagnosis.node_to_status
     tried = [name for name, status in statuses.items() if not status.is_unresolvable]
-    enough = max(CANDIDATES_MIN, len(tried) * CANDIDATES_PERCENT // 100)
+    profile = cluster.profile_of(signature)
+    # Of so many candidates the best is good enough, as in Kubernetes.
+    enough = max(profile.candidates_min, len(tried) * profile.candidates_percent // 100)
     dry_run = _DryRun(cluster, signature, claims)
     wholes = _Wholes(cluster)
     candidates: list[Preemption] = []
     outcomes: dict[str, Unschedulable] = {}
     fault: str | None = None
+    is_harmless = False  # some candidate violates no budget
     for name in tried:
         info = cluster.snapshot.nodes[name]
         lower = [each for each in info.pods.values() if cluster.priority_of(each) < priority]
@@ -86,13 +89,34 @@ def preempt(
             continue
         if isinstance(found, Unschedulable):
             outcomes[name] = found
-        elif found:
-            candidates.append(Preemption(name, found))
-            if len(candidates) >= enough:
+        elif found[0]:
+            candidates.append(Preemption(name, *found))
+            is_harmless = is_harmless or not candidates[-1].violations
+            if is_harmless and len(candidates) >= enough:
                 break
     if candidates:
         return min(candidates, key=_cost)
     return NoPreemption(outcomes, fault)
+
+
+def is_under_way(cluster: Cluster, pod: Pod, diagnosis: FitDiagnosis) -> bool:
+    """Return whether a pod has a nominated node that a victim of lower priority is leaving.
+
+    It does not matter whose victim that is; a node that can never take the pod does not count.
+    """
+    node = cluster.nominated.node_of(pod_key(pod))
+    status = None if node is None else diagnosis.node_to_status.get(node)
+    if node is None or (status is not None and status.is_unresolvable):
+        return False
+    return has_leaving(cluster, node, pod.spec.priority or 0)
+
+
+def has_leaving(cluster: Cluster, node: str, priority: int) -> bool:
+    """Return whether a pod of lower priority is leaving a node because of the scheduler."""
+    info = cluster.snapshot.nodes.get(node)
+    return info is not None and any(
+        each.is_preempted and cluster.priority_of(each) < priority for each in info.pods.values()
+    )
 
 
 def lower_than(cluster: Cluster, priority: int) -> list[PodInfo]:
@@ -209,6 +233,7 @@ def _by_key(pod: PodInfo) -> str:
 class _Cost(NamedTuple):
     """The cost of a candidate: the lowest is chosen."""
 
+    violations: int
     highest: int
     total: int
     pods: int
@@ -222,6 +247,7 @@ def _cost(candidate: Preemption) -> _Cost:
     top = max(each.priority for each in victims)
     started = min((each.started or NOT_STARTED) for each in victims if each.priority == top)
     return _Cost(
+        candidate.violations,
         victims[0].priority,
         sum(each.priority + PRIORITY_OFFSET for each in victims),
         len(victims),
@@ -236,13 +262,17 @@ class _DryRun:
     def __init__(self, cluster: Cluster, signature: PodSignature, claims: FilterClaims) -> None:
         self._signature = signature
         self._claims = claims
+        self._budgets = cluster.disruption_budgets
         self._state: TopologyState = cluster.snapshot.topology_state(signature)
-        self._filters = active_filters(signature, self._state)
+        self._filters = active_filters(cluster.profile_of(signature), signature, self._state)
 
     def victims(
         self, info: NodeInfo, lower: Sequence[Victim]
-    ) -> tuple[PodInfo, ...] | Unschedulable:
-        """Return which of the victims must leave the node, or why that would be no use."""
+    ) -> tuple[tuple[PodInfo, ...], int] | Unschedulable:
+        """Return which of the victims must leave the node, or why that would be no use.
+
+        With them comes how many pods violate a budget. Those that would are reprieved first.
+        """
         away: list[Victim] = []
         name = info.facts.name
         try:
@@ -254,7 +284,9 @@ class _DryRun:
             status = self._status(info)
             if status is not None:
                 return status
-            for victim in lower:
+            violating, others = self._budgets.split(lower)
+            count = 0
+            for victim, violations in (*violating, *((each, 0) for each in others)):
                 back = info
                 for pod, node in victim.places:
                     back = back.with_pod(pod) if node == name else back
@@ -265,7 +297,9 @@ class _DryRun:
                 else:
                     self._count(victim, -1)
                     away.append(victim)
-            return tuple(pod for victim in away for pod in victim.pods)
+                    count += violations
+            leaving = sorted(away, key=lambda each: each.importance) if violating else away
+            return tuple(pod for victim in leaving for pod in victim.pods), count
         finally:
             for victim in away:
                 self._count(victim, 1)

@@ -20,7 +20,7 @@ from math import log
 from typing import NamedTuple
 
 from mooring.scheduler.node_info import NodeInfo
-from mooring.scheduler.plugins.pod_topology_spread import SCORE, crowd_of, reversed_score
+from mooring.scheduler.plugins.pod_topology_spread import crowd_of, reversed_score
 from mooring.scheduler.pod_signature import PodSignature
 from mooring.scheduler.topology_spread import HOSTNAME
 from mooring.scheduler.topology_state import DomainCounts, TopologyState
@@ -79,8 +79,9 @@ class _Members:
 class SpreadRanking:
     """The feasible nodes of a ranking, in classes of nodes that are alike."""
 
-    def __init__(self, signature: PodSignature, places: Iterable[int]) -> None:
+    def __init__(self, signature: PodSignature, places: Iterable[int], *, weight: int) -> None:
         self.stale = set(places)
+        self._weight = weight  # of the plugin in scores
         self._needs_all = signature.spread_constraints.needs_all_keys
         self._alike: dict[int, _Alike] = {}  # by place, of feasible nodes
         self._classes: dict[_Alike, _Members] = {}
@@ -109,7 +110,7 @@ class SpreadRanking:
         found: tuple[int, int] | None = None
         for alike, members in self._classes.items():
             spread = reversed_score(crowds.get(alike.domains), least, most)
-            total = alike.score + SCORE.weight * (spread if alike.is_counted else 0)
+            total = alike.score + self._weight * (spread if alike.is_counted else 0)
             if found is None or -total <= found[0]:
                 each = (-total, self._first(alike, members))
                 found = each if found is None else min(found, each)

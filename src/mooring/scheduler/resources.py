@@ -95,7 +95,7 @@ def resource_amounts(totals: ResourceList) -> ResourceAmounts:
     others = {
         name: quantity.value
         for name, quantity in totals.items()
-        if name not in (CPU, MEMORY, EPHEMERAL_STORAGE) and _is_scalar(name)
+        if name not in (CPU, MEMORY, EPHEMERAL_STORAGE) and is_scalar(name)
     }
     return ResourceAmounts(
         milli_cpu=totals.get(CPU, Quantity.ZERO).milli_value,
@@ -105,7 +105,7 @@ def resource_amounts(totals: ResourceList) -> ResourceAmounts:
     )
 
 
-def _is_scalar(name: str) -> bool:
+def is_scalar(name: str) -> bool:
     """Return whether nodes count the resource: huge pages, extended and Kubernetes' own names."""
     return (
         name.startswith((HUGE_PAGES_PREFIX, ATTACHABLE_VOLUMES_PREFIX))
@@ -176,6 +176,24 @@ def non_zero_requests_of(pod: Pod) -> NonZeroRequests:
     Kubernetes leaves out pod-level requests, here and only here.
     """
     return _non_zero(requests_from(pod, RequestSources(defaults=DEFAULTS, with_pod_level=False)))
+
+
+def scored_requests_of(
+    pod: Pod, resources: tuple[str, ...], *, as_fit: bool = False
+) -> tuple[int, ...]:
+    """Return how much of each resource a pod counts for in scores.
+
+    NodeResourcesFit counts containers without requests by defaults, and no pod-level requests.
+    """
+    sources = RequestSources(defaults=DEFAULTS, with_pod_level=False) if as_fit else SPEC_REQUESTS
+    totals = requests_from(pod, sources)
+    return tuple(amount_of(name, totals) for name in resources)
+
+
+def amount_of(name: str, totals: ResourceList) -> int:
+    """Return an amount in base units: millis of a CPU, bytes, pieces."""
+    quantity = totals.get(name, Quantity.ZERO)
+    return quantity.milli_value if name == CPU else quantity.value
 
 
 def _non_zero(totals: ResourceList) -> NonZeroRequests:

@@ -21,6 +21,7 @@ from mooring.scheduler.diagnosis import (
     CLAIM_DEALLOCATED,
     CLAIM_DELETED,
     NO_PREEMPTION,
+    ONGOING_PREEMPTION,
     FitDiagnosis,
     fit_message,
     preemption_message,
@@ -50,7 +51,7 @@ from mooring.scheduler.plugins.dynamic_resources import (
 )
 from mooring.scheduler.pod_signature import PodInfo, PodSignature, not_tried, pod_key
 from mooring.scheduler.pre_filter import UNMODELLED
-from mooring.scheduler.preemption import Preemption, preempt
+from mooring.scheduler.preemption import Preemption, is_under_way, preempt
 
 NEVER_PREEMPTS = "Never"
 SILENT = (SCHEDULING_GATES, UNMODELLED)  # Kubernetes does not try such pods and reports nothing.
@@ -119,7 +120,9 @@ def _claim_filter(
     cluster: Cluster, pod: Pod, uses: tuple[ClaimUse, ...]
 ) -> ClaimFilter | PluginStatus | None:
     """Return the filter for the pod's claims; None if it needs no devices."""
-    needs = claim_needs(pod, uses, cluster)
+    needs = (
+        claim_needs(pod, uses, cluster) if cluster.profile_for(pod).claims_are_filtered else None
+    )
     return ClaimFilter(needs, cluster, cluster.budget) if isinstance(needs, ClaimNeeds) else needs
 
 
@@ -128,9 +131,11 @@ def awaits_claims(cluster: Cluster, pod: Pod) -> bool:
 
     Nearly every pod with a template comes so, and nothing else of it need be looked at then.
     """
+    if not cluster.profile_for(pod).claims_are_filtered:
+        return False
     for entry in pod.spec.resource_claims:
         if isinstance(reference_of(pod, entry), NotCreated):
-            return not_tried(pod, cluster.signatures.profile) is None
+            return not_tried(pod, cluster.signatures.settings) is None
     return False
 
 
@@ -145,7 +150,9 @@ def _uses(cluster: Cluster, pod: Pod, signature: PodSignature) -> tuple[ClaimUse
     status = signature.pre_filter_status
     if status is not None and status.plugin in SILENT:
         return _stopped(cluster, pod, status)
-    uses = find_uses(pod, cluster)
+    uses: tuple[ClaimUse, ...] | Waiting = ()
+    if cluster.profile_of(signature).claims_are_filtered:
+        uses = find_uses(pod, cluster)
     if isinstance(uses, Waiting):
         return _waiting(cluster, pod, Unschedulable(DYNAMIC_RESOURCES, (uses.text,)))
     name = group_name(pod) if cluster.features.pod_groups else None
@@ -220,18 +227,23 @@ class Attempt(Struct, frozen=True):
         if not alone:
             return Pending(self.pod, diagnosis, reason, reason)
         times = self.cluster.work.times
+        profile = self.cluster.profile_of(self.signature)
         deallocation = None
-        if self.claims is not None:
+        if self.claims is not None and profile.deallocates:
             call = self.claims.post_filter
             deallocation = run_timed(times, DYNAMIC_RESOURCES, POST_FILTER, call, diagnosis)
-        preemption, text, outcomes = run_timed(
-            times, DEFAULT_PREEMPTION, POST_FILTER, self._preempt, diagnosis
-        )
-        after = [text]
+        preemption: Preemption | None = None
+        outcomes: Mapping[str, Unschedulable] = {}
+        after: list[str] = []
+        if profile.preempts:
+            preemption, text, outcomes = run_timed(
+                times, DEFAULT_PREEMPTION, POST_FILTER, self._preempt, diagnosis
+            )
+            after = [text]
         if preemption is None and deallocation is not None:
             after.insert(0, CLAIM_DELETED if deallocation.is_deleted else CLAIM_DEALLOCATED)
         message = fit_message(diagnosis, *after)
-        nominated = "" if preemption is None else preemption.node
+        nominated = None if ONGOING_PREEMPTION in after else ""
         return Pending(
             self.pod,
             diagnosis,
@@ -240,7 +252,7 @@ class Attempt(Struct, frozen=True):
             preemption=preemption,
             deallocation=deallocation,
             without_victims=outcomes,
-            nominated=nominated,
+            nominated=nominated if preemption is None else preemption.node,
         )
 
     def _failed(self, error: CycleError) -> Pending:
@@ -256,6 +268,8 @@ class Attempt(Struct, frozen=True):
         """Return the pods to preempt, the message about it, and statuses without any victims."""
         if self.pod.spec.preemption_policy == NEVER_PREEMPTS:
             return None, NO_PREEMPTION, {}
+        if is_under_way(self.cluster, self.pod, diagnosis):
+            return None, ONGOING_PREEMPTION, {}
         priority = self.pod.spec.priority or 0
         found = preempt(self.cluster, self.signature, priority, diagnosis, self.filter_claims)
         if isinstance(found, Preemption):
@@ -283,5 +297,7 @@ def _stopped(cluster: Cluster, pod: Pod, status: PluginStatus) -> Pending:
     if status.plugin in SILENT:
         return _waiting(cluster, pod, status)
     never = pod.spec.preemption_policy == NEVER_PREEMPTS
-    after = NO_PREEMPTION if never else preemption_message(diagnosis)
-    return Pending(pod, diagnosis, ", ".join(status.reasons), fit_message(diagnosis, after))
+    after = [NO_PREEMPTION if never else preemption_message(diagnosis)]
+    if not cluster.profile_for(pod).preempts:
+        after = []
+    return Pending(pod, diagnosis, ", ".join(status.reasons), fit_message(diagnosis, *after))

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from mooring.api.apps import Deployment, ReplicaSet, StatefulSet
-from mooring.api.core.kinds import ReplicationController, Service
+from mooring.api.core import ReplicationController
 from mooring.api.core.placement import TopologySpreadConstraint
 from mooring.api.core.pod import Pod
+from mooring.api.core.service import Service
 from mooring.api.labels import EVERYTHING, NOTHING, Selector, SelectorFault, exactly, read_selector
 from mooring.api.meta import LabelSelector
 from mooring.claims.pod_claims import controller_of
@@ -49,14 +50,34 @@ class SpreadConstraints(Struct, frozen=True, gc=False):
 NO_CONSTRAINTS = SpreadConstraints()
 
 
-def read_spread_constraints(pod: Pod, default: Selector) -> SpreadConstraints | SelectorFault:
+class DefaultSpread(Struct, frozen=True):
+    """The constraints of pods that have none: they select what services and owners select."""
+
+    constraints: tuple[TopologySpreadConstraint, ...]
+    needs_all_keys: bool = True  # as of constraints that pods have themselves
+
+
+SYSTEM_SPREAD = DefaultSpread(
+    (
+        TopologySpreadConstraint(
+            max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY
+        ),
+        TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
+    ),
+    needs_all_keys=False,
+)
+
+
+def read_spread_constraints(
+    pod: Pod, selector: Selector, default: DefaultSpread = SYSTEM_SPREAD
+) -> SpreadConstraints | SelectorFault:
     """Return the constraints of a pod, or the first error of a selector.
 
-    A pod without any gets Kubernetes' soft ones for what `default` selects, if that is something.
+    A pod without any gets the default ones for what `selector` selects, if that is something.
     """
     listed = pod.spec.topology_spread_constraints
     if not listed:
-        return NO_CONSTRAINTS if default.is_empty else _default_spreading(default)
+        return _default_spreading(pod, selector, default)
     hard: list[SpreadConstraint] = []
     soft: list[SpreadConstraint] = []
     for wanted, found in ((DO_NOT_SCHEDULE, hard), (SCHEDULE_ANYWAY, soft)):
@@ -149,14 +170,15 @@ def _owner_key(value: SelectorOwner) -> tuple[str, str, str, str]:
     return value.api_version, value.kind, value.metadata.namespace, value.metadata.name
 
 
-def _default_spreading(selector: Selector) -> SpreadConstraints:
-    return SpreadConstraints(
-        soft=(
-            SpreadConstraint(topology_key=HOSTNAME, max_skew=3, selector=selector),
-            SpreadConstraint(topology_key=ZONE, max_skew=5, selector=selector),
-        ),
-        needs_all_keys=False,
-    )
+def _default_spreading(pod: Pod, selector: Selector, default: DefaultSpread) -> SpreadConstraints:
+    if selector.is_empty or not default.constraints:
+        return NO_CONSTRAINTS
+    labels = pod.metadata.labels
+    found: dict[str, list[SpreadConstraint]] = {DO_NOT_SCHEDULE: [], SCHEDULE_ANYWAY: []}
+    for each in default.constraints:
+        found[each.when_unsatisfiable].append(_constraint(each, selector, labels))
+    hard, soft = map(tuple, found.values())
+    return SpreadConstraints(hard=hard, soft=soft, needs_all_keys=default.needs_all_keys)
 
 
 def _read_constraint(
@@ -168,6 +190,12 @@ def _read_constraint(
     keys = {key: labels[key] for key in constraint.match_label_keys if key in labels}
     if keys and selector != NOTHING:
         selector = selector.and_labels(keys)
+    return _constraint(constraint, selector, labels)
+
+
+def _constraint(
+    constraint: TopologySpreadConstraint, selector: Selector, labels: Mapping[str, str]
+) -> SpreadConstraint:
     return SpreadConstraint(
         topology_key=constraint.topology_key,
         max_skew=constraint.max_skew,

@@ -15,7 +15,7 @@ that came or went. The filters and scores of a node are then look-ups of its lab
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
@@ -26,7 +26,6 @@ from mooring.scheduler.pod_signature import LabelsKey, PodInfo, PodSignature
 from mooring.scheduler.topology_spread import HOSTNAME, SpreadConstraint
 
 NO_DOMAIN_MINIMUM = 2**31 - 1  # what Kubernetes takes for the minimum over no domain
-REQUIRED_WEIGHT = 1  # the weight of a required term of a placed pod in scores
 
 TopologyPair = tuple[str, str]
 PodsByNode = dict[str, int]
@@ -116,6 +115,8 @@ class TopologyInputs:
         self.soft_tainted_nodes = 0
         # Extended resources that device classes provide, where a node does not have them itself.
         self.class_resources: frozenset[str] = frozenset()
+        # By node and resource: how many devices stand for it, and how many of them are in use.
+        self.device_totals: Callable[[str, str], tuple[int, int]] = lambda _node, _resource: (0, 0)
 
 
 # --- what that means for pods of one signature ----------------------------------------------------
@@ -211,6 +212,9 @@ class TopologyState:
         if not self.is_idle:
             for kind, by_node in inputs.pod_index.kinds_in(self._namespaces()):
                 self._count_kind(kind, by_node)
+        reading = signature.reading
+        self._required_weight = reading.required_affinity_weight
+        self._scores_placed = bool(terms.preferred) or not reading.ignores_placed_preferences
         for (role, term), by_node in inputs.pod_index.terms.items():
             self._count_term(role, term, by_node)
 
@@ -252,9 +256,10 @@ class TopologyState:
             return
         if role is TermRole.ANTI_AFFINITY:
             self._count_pairs(self.existing_anti_affinity, term.topology_key, by_node)
-        else:
-            weight = term.weight if role is TermRole.PREFERRED else REQUIRED_WEIGHT
-            self._add_score(term.topology_key, weight, by_node)
+        elif self._scores_placed:
+            weight = term.weight if role is TermRole.PREFERRED else self._required_weight
+            if weight:
+                self._add_score(term.topology_key, weight, by_node)
 
     def _count_pairs(
         self, counts: dict[TopologyPair, int], key: str, by_node: Mapping[str, int]

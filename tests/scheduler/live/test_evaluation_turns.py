@@ -21,6 +21,7 @@ from mooring.scheduler.live.evaluation_turns import (
     SLICE_S,
     EvaluationTurns,
 )
+from mooring.scheduler.plugins.registry import Profile
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node, pod
@@ -246,7 +247,7 @@ def test_slices_of_others_do_not_count_for_the_filter_timeout() -> None:
 
 
 def test_without_a_filter_timeout_it_takes_as_long_as_it_takes() -> None:
-    config = SchedulerConfig(filter_timeout_s=0.0)
+    config = SchedulerConfig((Profile(filter_timeout_s=0.0),))
     rig = Clocked(made(used("slow", "a", slow(1))), config)
     rig.settle()
     assert rig.slow_evaluations == 768
@@ -277,7 +278,7 @@ def test_a_cheap_expression_is_not_put_off() -> None:
 def test_a_namespace_with_many_cheap_expressions_has_an_allowance() -> None:
     """What many pods of a namespace take together counts as what one takes."""
     now_s = 0.0
-    turns = EvaluationTurns(lambda: now_s, timeout_s=10.0)
+    turns = EvaluationTurns(lambda: now_s)
     admitted = 0
     while not turns.is_put_off:
         turns.begin("a")
@@ -294,7 +295,7 @@ def test_a_namespace_with_many_cheap_expressions_has_an_allowance() -> None:
 
 def test_a_slice_admits_one_evaluation_however_late() -> None:
     times = iter([0.0, 5.0, 5.0, 5.0])
-    turns = EvaluationTurns(lambda: next(times), timeout_s=10.0)
+    turns = EvaluationTurns(lambda: next(times))
     turns.begin("a", used_s=0.0)
     assert turns.admit(10**9) is None
     assert turns.admit(1) is not None

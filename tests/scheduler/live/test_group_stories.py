@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
 from mooring.api.scheduling import PodGroup
+from mooring.api.timestamp import Timestamp
 from mooring.scheduler.live.backoff import Backoff
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
@@ -60,6 +61,16 @@ def test_late_members_join_the_domain_of_the_others() -> None:
     rig.server.delete(rig.server.get(Pod, "p"))
     rig.run(for_s=30)
     assert rig.node_of("r") == "n1"
+
+
+def test_a_group_is_not_woken_by_its_own_condition() -> None:
+    rig = run_of(node("n1", allocatable=SMALL), group(least=3), *map(member, ("p", "q", "r")))
+    assert condition_of(rig.server) == "False Unschedulable"
+    rig.run(for_s=60)
+    assert len(rig.told("FailedScheduling")) == 3, "one attempt, for each pod"
+    rig.server.put(replace(rig.server.get(PodGroup, "gang"), spec=group(least=2).spec))
+    rig.run(for_s=60)
+    assert condition_of(rig.server) == "True Scheduled"
 
 
 def test_groups_wait_for_the_group_above_them() -> None:
@@ -147,6 +158,63 @@ def test_room_is_held_for_a_single_pod_too() -> None:
     assert (rig.node_of("first"), rig.node_of("second")) == ("n1", "")
 
 
+def test_a_pod_of_the_same_kind_does_not_answer_for_a_nominated_one() -> None:
+    slow: dict[str, Any] = {"metadata": {"finalizers": ["example.com/slow"]}}
+    alike = [pod(name, requests={"cpu": "2"}, **HIGH) for name in ("first", "second")]
+    rig = run_of(node("n1", allocatable=SMALL), low("v1", **slow), *alike)
+    assert rig.server.get(Pod, "first").status.nominated_node_name == "n1"
+    rig.run(for_s=30)
+    rig.server.drop(rig.server.get(Pod, "v1"))
+    rig.run(for_s=30)
+    assert (rig.node_of("first"), rig.node_of("second")) == ("n1", "")
+
+
+def test_a_pod_that_others_nominate_is_asked_itself() -> None:
+    filler = pod("filler", requests={"cpu": "2"}, nodeName="n1")
+    alike = [pod(name, requests={"cpu": "2"}) for name in ("first", "second")]
+    rig = run_of(node("n1", allocatable=SMALL), filler, *alike)
+    stored = rig.server.get(Pod, "second")
+    rig.server.put(replace(stored, status=replace(stored.status, nominated_node_name="n1")))
+    rig.run(for_s=30)
+    rig.server.drop(filler)
+    rig.run(for_s=30)
+    assert (rig.node_of("first"), rig.node_of("second")) == ("", "n1")
+
+
+def test_a_single_pod_preempts_nobody_else_while_its_victim_leaves() -> None:
+    slow: dict[str, Any] = {"metadata": {"finalizers": ["example.com/slow"]}}
+    nodes = (node("n1", allocatable=SMALL), node("n2", allocatable=SMALL))
+    beside = [pod(name, requests={"cpu": "1"}, nodeName="n2") for name in ("w1", "w2")]
+    first = pod("first", requests={"cpu": "1"}, **HIGH)
+    rig = run_of(*nodes, low("v1", **slow), low("v2", **slow), *beside, first)
+    assert len(rig.told("Preempted")) == 1
+    rig.server.put(pod("cheap", requests={"cpu": "1"}, nodeName="n2", priority=-5))
+    rig.server.delete(rig.server.get(Pod, "w1"))
+    rig.run(for_s=60)
+    assert len(rig.told("Preempted")) == 1, "a cheaper victim does not matter any more"
+    assert rig.condition("first").endswith(
+        "preemption: not eligible due to a terminating pod on the nominated node."
+    )
+    assert rig.server.get(Pod, "first").status.nominated_node_name == "n1"
+    leaving = [each for each in rig.server.all(Pod) if each.metadata.deletion_timestamp]
+    rig.server.drop(*leaving)
+    rig.run(for_s=60)
+    assert rig.node_of("first") == "n1"
+
+
+def test_a_pod_that_started_later_is_the_victim_whenever_that_becomes_known() -> None:
+    rig = run_of(node("n1", allocatable=SMALL), low("v1"), low("v2"))
+    for name, hour in (("v1", 9), ("v2", 8)):
+        victim = rig.server.get(Pod, name)
+        started = replace(victim.status, start_time=Timestamp.parse(f"2026-01-01T0{hour}:00:00Z"))
+        rig.server.put(replace(victim, status=started))
+    rig.run()
+    rig.server.put(pod("first", requests={"cpu": "1"}, **HIGH))
+    rig.run()
+    assert rig.server.get(Pod, "v1") is None
+    assert rig.server.get(Pod, "v2") is not None
+
+
 def test_a_nomination_ends_with_its_pod() -> None:
     slow: dict[str, Any] = {"metadata": {"finalizers": ["example.com/slow"]}}
     first = pod("first", requests={"cpu": "2"}, **HIGH)
@@ -155,6 +223,30 @@ def test_a_nomination_ends_with_its_pod() -> None:
     for name in ("v1", "v2"):
         rig.server.drop(rig.server.get(Pod, name))
     rig.server.put(pod("second", requests={"cpu": "1"}))
+    rig.run(for_s=30)
+    assert rig.node_of("second") == "n1"
+
+
+def test_the_room_of_a_nominated_pod_that_leaves_wakes_the_others() -> None:
+    slow: dict[str, Any] = {"metadata": {"finalizers": ["example.com/slow"]}}
+    first = pod("first", requests={"cpu": "2"}, **HIGH)
+    rig = run_of(node("n1", allocatable=SMALL), low("v1", **slow), low("v2", **slow), first)
+    rig.server.drop(rig.server.get(Pod, "v1"))
+    rig.server.put(pod("second", requests={"cpu": "1"}))
+    rig.run(for_s=30)
+    assert rig.node_of("second") == "", "room is held for the first"
+    rig.server.delete(rig.server.get(Pod, "first"))
+    rig.run(for_s=30)
+    assert rig.node_of("second") == "n1"
+
+
+def test_a_nomination_that_is_taken_back_wakes_the_others() -> None:
+    nominated = pod("first", requests={"cpu": "2"}, schedulingGates=[{"name": "g"}], **HIGH)
+    first = replace(nominated, status=replace(nominated.status, nominated_node_name="n1"))
+    second = pod("second", requests={"cpu": "1"})
+    rig = run_of(node("n1", allocatable=SMALL), first, second)
+    assert rig.node_of("second") == "", "room is held for the first"
+    rig.server.put(nominated)
     rig.run(for_s=30)
     assert rig.node_of("second") == "n1"
 

@@ -12,11 +12,11 @@ import pytest
 from mooring.api.core.pod import Pod
 from mooring.api.gates import Gates
 from mooring.api.scheduler_config import (
-    DynamicResourcesArgs,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     PluginConfig,
 )
+from mooring.api.scheduler_plugin_args import DynamicResourcesArgs
 from mooring.client.contract import Event, ObjectList
 from mooring.client.writes import RecordEvent, Write
 from mooring.kit.bulkhead import Fault
@@ -188,4 +188,6 @@ def test_the_configuration_file_sets_names_and_times() -> None:
     config = read_config(file, Gates.parse(""))
     assert config.names == ("one", "two")
     assert config.backoff.most_s == 5
-    assert (config.filter_timeout_s, config.binding_timeout_s) == (3, 60)
+    first, second = config.profiles
+    assert (first.filter_timeout_s, first.binding_timeout_s) == (3, 60)
+    assert (second.filter_timeout_s, second.binding_timeout_s) == (10, 600)

@@ -14,6 +14,8 @@ from mooring.scheduler.framework import NODES_MEASURED_MAX, PluginTimes, Unsched
 from mooring.scheduler.live import SchedulerConfig
 from mooring.scheduler.node_info import NodeInfo
 from mooring.scheduler.plugins.dynamic_resources import NodeAllocation
+from mooring.scheduler.plugins.registry import Profile
+from mooring.scheduler.pod_signature import PodReading
 from mooring.scheduler.reservation import reserve
 from mooring.scheduler.scheduling_cycle import Attempt, Pending, Placed, attempt, schedule
 from tests.scheduler.live.fakeserver import FakeServer
@@ -188,7 +190,10 @@ def rejected(rig: Rig) -> dict[str, float]:
 def test_pods_without_a_node_are_counted_by_plugin_and_profile() -> None:
     first = pod("a", requests={"cpu": "99"}, schedulerName="one")
     second = pod("b", requests={"cpu": "99"}, schedulerName="two")
-    rig = Rig(server(first, second), SchedulerConfig(names=("one", "two")))
+    rig = Rig(
+        server(first, second),
+        SchedulerConfig(tuple(Profile(PodReading(name)) for name in ("one", "two"))),
+    )
     rig.run()
     assert rejected(rig) == {
         'plugin="NodeResourcesFit",profile="one"': 1,

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from mooring.api.core.persistent_volume import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeSpec,
+)
 from mooring.api.core.pod import Pod
+from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
 from mooring.api.scheduling import PodGroup
 from mooring.client.writes import Delete, Patch, Update
@@ -17,6 +25,7 @@ from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.errors import INTERNAL_ERROR
 from mooring.scheduler.live import SchedulerConfig
 from mooring.scheduler.live import scheduler as live_scheduler
+from mooring.scheduler.plugins.registry import Profile
 from mooring.scheduler.scheduling_cycle import Attempt, Pending
 from tests.scheduler.live.fakeserver import FakeServer, ServerError
 from tests.scheduler.live.harness import Rig
@@ -119,7 +128,7 @@ def test_devices_that_failed_are_never_left_to_nobody() -> None:
 def test_devices_that_get_ready_while_they_are_given_back_are_not_taken_from_the_next_try() -> None:
     for number in range(60):
         made = server(claim("c"), user("p", "c"), **FABRIC)
-        rig = Rig(made, SchedulerConfig(binding_timeout_s=20))
+        rig = Rig(made, SchedulerConfig((Profile(binding_timeout_s=20),)))
         rig.run(for_s=21)
         for step in range(number + 30):
             if step == number and rig.claim("c").status.allocation is not None:
@@ -159,7 +168,7 @@ def test_a_claim_that_could_not_be_given_back_is_given_back_later() -> None:
 
 def test_devices_that_take_too_long_are_given_back() -> None:
     made = server(claim("c"), user("p", "c"), **FABRIC)
-    rig = Rig(made, SchedulerConfig(binding_timeout_s=60))
+    rig = Rig(made, SchedulerConfig((Profile(binding_timeout_s=60),)))
     rig.run(for_s=100)
     said = rig.told("FailedScheduling")
     assert said[0] == ('running PreBind plugin "DynamicResources": device binding timeout: claim=c')
@@ -459,7 +468,31 @@ def test_a_pod_that_cannot_be_placed_here_is_told_so() -> None:
     rig = Rig(made)
     rig.run()
     (said,) = rig.told("FailedScheduling")
-    assert said == 'volume "data" is a persistent volume claim, which is not modelled'
+    assert said.endswith(
+        'nodes are available: persistentvolumeclaim "data" not found. preemption: 0/2 nodes are '
+        "available: 2 Preemption is not helpful for scheduling."
+    )
+
+
+def test_a_pod_goes_where_its_volume_is_once_its_claim_is_bound() -> None:
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    made = server(pod("p", volumes=[volume]))
+    rig = Rig(made)
+    rig.run()
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]}
+    pv = PersistentVolume(
+        metadata=ObjectMeta(name="pv"),
+        spec=PersistentVolumeSpec(node_affinity={"required": {"nodeSelectorTerms": [term]}}),
+    )
+    bound = PersistentVolumeClaim(
+        metadata=ObjectMeta(name="data", namespace="default"),
+        spec=PersistentVolumeClaimSpec(volume_name="pv"),
+        status=PersistentVolumeClaimStatus(phase="Bound"),
+    )
+    made.put(pv)
+    made.put(bound)
+    rig.run(for_s=30)
+    assert rig.node_of("p") == "node-2"
 
 
 def test_a_search_that_takes_too_long_is_given_up_and_tried_again() -> None:

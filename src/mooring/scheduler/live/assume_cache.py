@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from mooring.api.core.namespace import Namespace
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
+from mooring.api.policy import PodDisruptionBudget
 from mooring.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
@@ -26,7 +27,7 @@ from mooring.claims.pod_claims import claim_names, group_name
 from mooring.claims.reservations import is_group_consumer
 from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.cluster import FINISHED, Cluster
-from mooring.scheduler.group_forest import AnyGroup
+from mooring.scheduler.group_forest import AnyGroup, key_of
 from mooring.scheduler.live import queueing_hints as hints
 from mooring.scheduler.live.claim_assume_cache import ClaimAssumeCache, is_newer
 from mooring.scheduler.live.double_allocation import DoubleAllocations
@@ -38,6 +39,7 @@ from mooring.scheduler.pod_signature import PodInfo, pod_key
 from mooring.scheduler.reservation import IdSource, Reservation, release, reserve
 from mooring.scheduler.scheduling_cycle import Placed
 from mooring.scheduler.topology_spread import SELECTOR_OWNERS
+from mooring.scheduler.volume_binding import VOLUME_KINDS, VolumeObject
 
 
 class _EventHandler(NamedTuple):
@@ -63,6 +65,7 @@ class AssumeCache:
         self._fired: set[ClusterEvent] = set()
         self._watched: list[tuple[ResourceClaim | ClaimKey, bool]] = []  # and whether in a list
         self._handlers = self._make_handlers()
+        cluster.nominated.released = self._fire_left
 
     def _make_handlers(self) -> dict[type[Any], _EventHandler]:
         cluster, devices, classes = self.cluster, hints.DEVICES_CHANGED, hints.CLASS_CHANGED
@@ -82,6 +85,7 @@ class AssumeCache:
 
             return _EventHandler(do_put, do_remove)
 
+        cluster.volumes.is_followed = True
         selectors = _EventHandler(cluster.default_selectors.put, cluster.default_selectors.remove)
         return {
             Namespace: _EventHandler(self._put_namespace, self._remove_namespace),
@@ -95,7 +99,11 @@ class AssumeCache:
             CompositePodGroup: _EventHandler(self._put_group, self._remove_group),
             ResourceClaim: _EventHandler(self.put_claim, self.remove_claim),
             Pod: _EventHandler(self._put_pod, self._remove_pod),
+            PodDisruptionBudget: _EventHandler(
+                cluster.disruption_budgets.put, cluster.disruption_budgets.remove
+            ),
             **dict.fromkeys(SELECTOR_OWNERS, selectors),
+            **dict.fromkeys(VOLUME_KINDS, _EventHandler(self._put_volume, self._remove_volume)),
         }
 
     def put(self, value: Any, *, is_listed: bool = False) -> None:
@@ -109,6 +117,14 @@ class AssumeCache:
         if isinstance(value, ResourceClaim):
             self._watched.append((claim_key(value), False))
         self._handlers[type(value)].remove(value)
+
+    def _put_volume(self, value: VolumeObject) -> None:
+        self.cluster.volumes.put(value)
+        self._fired.add(hints.VOLUME_CHANGED)
+
+    def _remove_volume(self, value: VolumeObject) -> None:
+        self.cluster.volumes.remove(value)
+        self._fired.add(hints.VOLUME_CHANGED)
 
     def catch_up(self) -> None:
         """Record who has which devices, by the claims that the watch reported.
@@ -169,6 +185,7 @@ class AssumeCache:
         if not is_newer(pod, old):
             return
         self.pods[key] = pod
+        held = self.cluster.nominated.node_of(key)
         self.cluster.note_nomination(old, pod)
         if (group := group_name(pod)) is not None:
             self.members.setdefault((pod.metadata.namespace, group), {})[key] = pod
@@ -176,7 +193,8 @@ class AssumeCache:
             self.assumed.discard(key)
         if key not in self.in_flight and key not in self.assumed:
             self._place(key, pod)
-        if old is not None and _may_fit_now(pod, old):
+        is_nominated = self.cluster.nominated.node_of(key) not in (None, held)  # by others
+        if old is not None and (is_nominated or hints.is_pod_news(pod, old)):
             self._fired.add(hints.of_pod(key))
 
     def _remove_pod(self, pod: Pod) -> None:
@@ -203,9 +221,14 @@ class AssumeCache:
         place = self.cluster.snapshot.node_of(key)
         if place is not None:
             there = self.cluster.snapshot.nodes[place].pods[key]
-            if place == node and _is_same(there, self.cluster.signatures.pod_info(pod)):
+            info = self.cluster.signatures.pod_info(pod)
+            is_alike = place == node and _requests_the_same(there, info)
+            if is_alike and there.is_terminating == info.is_terminating:
+                if info != there:
+                    self.cluster.snapshot.update_pod(info)
                 return
-            self._fired |= {hints.POD_LEFT, hints.pod_left(place)}
+            if not is_alike:  # a pod that is leaving still needs its place, but spreads no more
+                self._fire_left(place)
         self.cluster.put_pod(pod)
         self._fired.add(hints.POD_CAME)
 
@@ -213,7 +236,10 @@ class AssumeCache:
         place = self.cluster.snapshot.node_of(key)
         self.cluster.remove_pod(pod)
         if place is not None:
-            self._fired |= {hints.POD_LEFT, hints.pod_left(place)}
+            self._fire_left(place)
+
+    def _fire_left(self, node: str) -> None:
+        self._fired |= {hints.POD_LEFT, hints.pod_left(node)}
 
     # --- decisions --------------------------------------------------------------------------------
 
@@ -225,7 +251,7 @@ class AssumeCache:
         """Record a decision that was applied to the cluster."""
         key = pod_key(reservation.pod)
         self.in_flight[key] = reservation
-        self.cluster.nominated.discard(key)
+        self.cluster.nominated.discard(key, reservation.node)
         self._fired.add(hints.POD_CAME)
         for claim, before in zip(reservation.claims, reservation.before, strict=True):
             if before is None:
@@ -254,7 +280,7 @@ class AssumeCache:
         for claim, old in zip(reservation.claims, before, strict=True):
             self.claims.restore(claim_key(claim))
             self._fire_claim(old, self.cluster.find_claim(*claim_key(claim)))
-        self._fired |= {hints.POD_LEFT, hints.pod_left(reservation.node)}
+        self._fire_left(reservation.node)
         if (pod := self.pods.get(key)) is not None:
             self._place(key, pod)
 
@@ -321,8 +347,10 @@ class AssumeCache:
             self._fired.add(hints.DEVICES_CHANGED)
 
     def _put_group(self, group: AnyGroup) -> None:
+        old = self.cluster.forest.get(key_of(group))
         self.cluster.put_group(group)
-        self._fired.update(hints.of_tree(self.cluster.forest, group))
+        if hints.is_group_news(group, old):
+            self._fired.update(hints.of_tree(self.cluster.forest, group))
 
     def _remove_group(self, group: AnyGroup) -> None:
         self._fired.update(hints.of_tree(self.cluster.forest, group))
@@ -351,22 +379,10 @@ class AssumeCache:
         self.cluster.snapshot.remove_namespace(namespace.metadata.name)
 
 
-def _may_fit_now(pod: Pod, old: Pod) -> bool:
-    """Return whether the outcome for an unscheduled pod may differ from before."""
-    return (
-        pod.spec != old.spec
-        or pod.metadata.labels != old.metadata.labels
-        or pod.status.resource_claim_statuses != old.status.resource_claim_statuses
-    )
-
-
-def _is_same(one: PodInfo, other: PodInfo) -> bool:
-    """Return whether a pod on a node means the same to all plugins as before."""
-    return one.signature is other.signature and (
-        one.is_terminating,
-        one.priority,
-        one.group,
-    ) == (other.is_terminating, other.priority, other.group)
+def _requests_the_same(one: PodInfo, other: PodInfo) -> bool:
+    """Return whether a pod on a node is the same to plugins, unless it is leaving now."""
+    is_alike = (one.priority, one.group) == (other.priority, other.group)
+    return one.signature is other.signature and is_alike
 
 
 def _is_alike(one: ResourceClaim, other: ResourceClaim) -> bool:

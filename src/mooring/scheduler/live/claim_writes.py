@@ -60,8 +60,14 @@ def allocate(
     store: ClaimStore,
     mine: ResourceClaim,
     consumer: ResourceClaimConsumerReference,
+    *,
+    joins_writes: bool = False,
 ) -> Steps[None]:
-    """Store the devices that were decided for a claim, and its consumer; or raise BindError."""
+    """Store the devices that were decided for a claim, and its consumer; or raise BindError.
+
+    The finalizer comes first. If writes are joined, it comes with the devices, unless the server
+    refuses that: then the refusal of one of both says why.
+    """
     key = claim_key(mine)
     unlock: Unlock = yield ClaimLock(key)
     try:
@@ -69,8 +75,9 @@ def allocate(
             stored = _check(store, mine, consumer)
             if consumer in stored.status.reserved_for and stored.status.allocation is not None:
                 return
-            claim, is_status = _next(store, stored, mine, consumer)
-            result = yield from _write(Update(claim, STATUS if is_status else ""))
+            update = _next(store, stored, mine, consumer, joins_writes=joins_writes)
+            is_status = update.with_status or update.subresource == STATUS
+            result = yield from _write(update)
             match result:
                 case EffectDone(value=value):
                     if is_status:
@@ -79,6 +86,8 @@ def allocate(
                 case EffectRefused(reason=reason) if reason in (CONFLICT, NOT_FOUND):
                     # Perhaps by an earlier try of ours without a response; or by others.
                     yield from _reread(store, key)
+                case EffectRefused() if update.with_status:
+                    joins_writes = False
                 case EffectRefused(message=message):
                     raise BindError(f"{_action(stored, is_status=is_status)}: {message}")
         raise BindError(f"claim {_name(mine)} is changed by others all the time")
@@ -203,16 +212,23 @@ def _next(
     stored: ResourceClaim,
     mine: ResourceClaim,
     consumer: ResourceClaimConsumerReference,
-) -> tuple[ResourceClaim, bool]:
-    """Return the claim to write next, and whether that is its status."""
-    if stored.status.allocation is None and FINALIZER not in stored.metadata.finalizers:
-        return protected(stored), False
+    *,
+    joins_writes: bool,
+) -> Update:
+    """Return the next write: of the finalizer, of the status, or of both."""
+    needs_finalizer = stored.status.allocation is None and (
+        FINALIZER not in stored.metadata.finalizers
+    )
+    if needs_finalizer and not joins_writes:
+        return Update(protected(stored))
     status = replace(
         stored.status,
         allocation=stored.status.allocation or mine.status.allocation,
         reserved_for=store.claims.consumers(stored, consumer),
     )
-    return replace(stored, status=status), True
+    if needs_finalizer:
+        return Update(replace(protected(stored), status=status), with_status=True)
+    return Update(replace(stored, status=status), STATUS)
 
 
 def _not_created(claim: ResourceClaim, message: str) -> str:

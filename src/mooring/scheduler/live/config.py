@@ -10,18 +10,18 @@ from msgspec import Struct
 
 from mooring.api.core.namespace import Namespace
 from mooring.api.core.node import Node
-from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
+from mooring.api.core.pod import Pod
 from mooring.api.gates import Gates
+from mooring.api.policy import PodDisruptionBudget
 from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from mooring.api.scheduler_config import (
-    KubeSchedulerConfiguration,
-    duration_ns,
-    dynamic_resources_args,
-)
+from mooring.api.scheduler_config import KubeSchedulerConfiguration
 from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.scheduler.features import ALL_FEATURES, Features
 from mooring.scheduler.live.backoff import Backoff
+from mooring.scheduler.plugins.registry import DEFAULT_PROFILE, Profile
+from mooring.scheduler.profiles import read_profiles
 from mooring.scheduler.topology_spread import SELECTOR_OWNERS
+from mooring.scheduler.volume_binding import VOLUME_KINDS
 from mooring.validation.scheduler_configuration import default_scheduler_configuration
 
 KINDS: tuple[type[Any], ...] = (
@@ -34,6 +34,8 @@ KINDS: tuple[type[Any], ...] = (
     PodGroup,
     ResourceClaim,
     *SELECTOR_OWNERS,
+    PodDisruptionBudget,
+    *VOLUME_KINDS,
     Pod,
 )
 
@@ -49,33 +51,30 @@ class ExplainIn(StrEnum):
 class SchedulerConfig(Struct, frozen=True):
     """How pods are scheduled live."""
 
-    names: tuple[str, ...] = (DEFAULT_SCHEDULER,)  # of the profiles; a pod names one of them
+    profiles: tuple[Profile, ...] = (DEFAULT_PROFILE,)  # a pod names one of them
     features: Features = ALL_FEATURES
     extensions: bool = True
     backoff: Backoff = Backoff()
-    filter_timeout_s: float = 10.0  # 0: none
-    binding_timeout_s: float = 600.0
     explain_in: ExplainIn = ExplainIn.CONDITION
+    joins_claim_writes: bool = False  # a claim's finalizer goes with its status, in one write
     jobs_max: int = 512  # binding cycles at once; beyond that no pod is scheduled
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the profiles."""
+        return tuple(profile.name for profile in self.profiles)
 
 
 def read_config(file: KubeSchedulerConfiguration, gates: Gates) -> SchedulerConfig:
-    """Return the configuration of a checked file; the timeouts of its first profile count."""
+    """Return the configuration of a checked file."""
     file = default_scheduler_configuration(file, gates=gates)
-    args = dynamic_resources_args(file.profiles[0])
     return SchedulerConfig(
-        names=tuple(profile.scheduler_name or DEFAULT_SCHEDULER for profile in file.profiles),
+        profiles=read_profiles(file),
         features=Features.of(gates),
         backoff=Backoff(
             float(file.pod_initial_backoff_seconds or 1), float(file.pod_max_backoff_seconds or 10)
         ),
-        filter_timeout_s=_seconds(args.filter_timeout if args else None, 0.0),
-        binding_timeout_s=_seconds(args.binding_timeout if args else None, 600.0),
     )
-
-
-def _seconds(text: str | None, default: float) -> float:
-    return default if text is None else duration_ns(text) / 1e9
 
 
 class Moment(NamedTuple):

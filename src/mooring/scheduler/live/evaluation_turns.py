@@ -67,13 +67,11 @@ class EvaluationTurns:
         self,
         elapsed: Callable[[], float],
         *,
-        timeout_s: float,
         evaluated_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._elapsed = elapsed
         self._evaluated_s = evaluated_s  # how long all evaluations took so far
         self._counted_s = 0.0  # of them, in the uses
-        self._timeout_s = timeout_s or float("inf")
         self._lanes: dict[str, _Use] = {}
         self._all = _Use()
         self._pod = _Use()
@@ -96,15 +94,18 @@ class EvaluationTurns:
         """The same, with its slices before."""
         return self._used_s + self.took_s
 
-    def begin(self, lane: str, *, used_s: float | None = None) -> None:
-        """Begin to try a pod of a lane; in a slice, if those before it used some time already."""
+    def begin(self, lane: str, *, used_s: float | None = None, timeout_s: float = 0.0) -> None:
+        """Begin to try a pod of a lane; in a slice, if those before it used some time already.
+
+        It may take as long as `timeout_s`, or any time if that is 0.
+        """
         now_s = self._elapsed()
         self._count_time(now_s)
         self._pod = _Use(now_s)
         self._lane_use = self._use_of(lane)
         self._begin_s = now_s
         self._used_s = used_s or 0.0
-        self._deadline_s = now_s + self._timeout_s - self._used_s
+        self._deadline_s = now_s + (timeout_s or float("inf")) - self._used_s
         self._deadline_cause = TIMED_OUT
         self._slice_end_s = None if used_s is None else now_s + SLICE_S
         self._admitted = 0

@@ -133,9 +133,11 @@ class FailureHandler:
 
     def _deallocate_for(self, group: PodGroup, pending: Pending) -> None:
         """Deallocate a claim that keeps a pod of a group from every node, if nobody else has it."""
-        if NOT_AVAILABLE not in pending.diagnosis.node_to_status.values():
+        cluster = self._cache.cluster
+        is_found = NOT_AVAILABLE in pending.diagnosis.node_to_status.values()
+        if not is_found or not cluster.profile_for(pending.pod).groups_deallocate:
             return
-        ready = attempt(self._cache.cluster, pending.pod)
+        ready = attempt(cluster, pending.pod)
         if not isinstance(ready, Attempt) or ready.claims is None:
             return
         metadata = group.metadata

@@ -138,24 +138,25 @@ class GroupScheduling:
     def _gang(self, group: PodGroup, pods: list[Pod]) -> Gang:
         """Return a group with its pods as they are: in the order of their arrival."""
         members = self._cache.members.get((group.metadata.namespace, group.metadata.name), {})
-        nodes = tuple(self._nodes(members))
+        placed = tuple(self._placed(members))
         return Gang(
             group,
             tuple(sorted(pods, key=lambda pod: -(pod.spec.priority or 0))),
-            scheduled=len(nodes),
+            scheduled=len(placed),
             existing=sum(map(self._counts, members.values())),
-            nodes=nodes,
+            nodes=tuple(node for _, node in placed),
+            placed=tuple(pod for pod, _ in placed),
         )
 
-    def _nodes(self, members: dict[str, Pod]) -> Iterator[str]:
-        """Yield the nodes of pods that have one and have not finished."""
+    def _placed(self, members: dict[str, Pod]) -> Iterator[tuple[Pod, str]]:
+        """Yield pods that have a node and have not finished, with their nodes."""
         for key, pod in members.items():
             if pod.status.phase in FINISHED:
                 continue
             if (reservation := self._cache.in_flight.get(key)) is not None:
-                yield reservation.node
+                yield pod, reservation.node
             elif self._cache.has_node(key):
-                yield pod.spec.node_name or self._cluster.snapshot.node_of(key) or ""
+                yield pod, pod.spec.node_name or self._cluster.snapshot.node_of(key) or ""
 
     def _counts(self, pod: Pod) -> bool:
         """Return whether a pod counts as a member: it has not finished, and is ours to schedule."""

@@ -56,7 +56,7 @@ class BindContext(Struct, frozen=True):
     cache: AssumeCache
     now: Callable[[], Moment]
     metrics: BindMetrics
-    binding_timeout_s: float
+    joins_writes: bool = False  # a claim's finalizer goes with its status, in one write
 
 
 class WrittenParts(Struct):
@@ -76,7 +76,8 @@ def pre_bind(context: BindContext, reservation: Reservation, written: WrittenPar
             check_alive(cache, pod)
             _check_first(cache, claim_key(claim))  # before more is written
             # Also if nothing is left to write: whoever deallocates the claim has the lock.
-            yield from allocate(cache, claim, consumer_in(claim, pod))
+            consumer = consumer_in(claim, pod)
+            yield from allocate(cache, claim, consumer, joins_writes=context.joins_writes)
         for claim in reservation.claims:
             yield from _await_watch(cache, claim, pod)
         check_alive(cache, pod)
@@ -205,12 +206,13 @@ def _await_devices(context: BindContext, reservation: Reservation) -> Steps[None
     nominated = {"nominatedNodeName": reservation.node}
     yield Patch(Target.of(pod), {"status": nominated}, "status")
     start_s, profile = context.now().elapsed_s, profile_of(pod)
+    timeout_s = cache.cluster.profile_for(pod).binding_timeout_s
     while True:
         claims = [claim for key in keys if (claim := cache.claims.stored.get(key)) is not None]
         waited_s = context.now().elapsed_s - start_s
         try:
             check_alive(cache, pod)
-            left_s = _check_ready(context, claims, len(keys), waited_s)
+            left_s = _check_ready(context, claims, len(keys), waited_s, timeout_s)
         except PodGoneError:
             raise
         except BindError as error:
@@ -225,7 +227,11 @@ def _await_devices(context: BindContext, reservation: Reservation) -> Steps[None
 
 
 def _check_ready(
-    context: BindContext, claims: list[ResourceClaim], count: int, waited_s: float
+    context: BindContext,
+    claims: list[ResourceClaim],
+    count: int,
+    waited_s: float,
+    timeout_s: float,
 ) -> float | None:
     """Return how long devices may still take; None if all are ready; raise BindError if never."""
     if len(claims) < count:
@@ -239,7 +245,6 @@ def _check_ready(
             raise BindError(f"device binding failed: claim={claim.metadata.name}, {text}")
         if binding_conditions.is_ready(claim):
             continue
-        timeout_s = context.binding_timeout_s
         left = binding_conditions.time_left_s(claim, context.now().wall, timeout_s=timeout_s)
         left = min(left, timeout_s - waited_s)
         if left < 0:

@@ -28,6 +28,7 @@ from mooring.scheduler.plugins.dynamic_resources import CANNOT_ALLOCATE, NOT_AVA
 from mooring.scheduler.plugins.registry import reads_of
 from mooring.scheduler.pod_signature import pod_key
 from mooring.scheduler.scheduling_cycle import Pending
+from mooring.scheduler.volume_binding import PLUGIN as VOLUME_BINDING
 
 ClusterEvent = tuple[str, ...]
 
@@ -35,6 +36,7 @@ NODE_CHANGED: ClusterEvent = ("nodes",)  # a node came, went, or changed
 DEVICES_CHANGED: ClusterEvent = ("devices",)  # devices came, were freed, or changed
 DEVICES_TAKEN: ClusterEvent = ("taken",)  # devices were allocated: others may be chosen now
 CLASS_CHANGED: ClusterEvent = ("classes",)  # a class came or changed
+VOLUME_CHANGED: ClusterEvent = ("volumes",)  # a volume, a claim of one or a class changed
 POD_LEFT: ClusterEvent = ("pod left",)  # a pod left a node, or requests less
 POD_CAME: ClusterEvent = ("pod came",)  # a pod came to a node, or has other labels
 
@@ -105,6 +107,8 @@ def hints_for(pending: Pending) -> QueueingHints:
         return QueueingHints(own, EVERYTHING)
     if status.plugin == DYNAMIC_RESOURCES:
         return QueueingHints(own, frozenset((CLASS_CHANGED,)))
+    if status.plugin == VOLUME_BINDING:
+        return QueueingHints(own, frozenset((VOLUME_CHANGED,)))
     return QueueingHints(own)
 
 
@@ -142,6 +146,25 @@ def events_of_claim(claim: ResourceClaim) -> Iterator[ClusterEvent]:
         return
     if (owner := controller_of(claim.metadata)) is not None:
         yield of_pod(owner.uid)
+
+
+def is_pod_news(pod: Pod, old: Pod) -> bool:
+    """Return whether the outcome for an unscheduled pod may differ from before."""
+    return (
+        pod.spec != old.spec
+        or pod.metadata.labels != old.metadata.labels
+        or pod.status.resource_claim_statuses != old.status.resource_claim_statuses
+    )
+
+
+def is_group_news(group: AnyGroup, old: AnyGroup | None) -> bool:
+    """Return whether more of a group changed than its conditions, which the scheduler writes."""
+    return (
+        old is None
+        or group.metadata.uid != old.metadata.uid
+        or group.spec != old.spec
+        or replace(group.status, conditions=()) != replace(old.status, conditions=())
+    )
 
 
 def _hints(diagnosis: FitDiagnosis) -> Iterator[ClusterEvent]:

@@ -50,7 +50,7 @@ from mooring.scheduler.live.scheduling_queue import (
     SchedulingQueue,
 )
 from mooring.scheduler.live.status_updates import try_deallocate, try_unreserve
-from mooring.scheduler.pod_signature import SchedulerProfile, pod_key
+from mooring.scheduler.pod_signature import ReadingSettings, pod_key
 from mooring.scheduler.reservation import IdSource, Reservation
 from mooring.scheduler.scheduling_cycle import Pending, Placed, attempt, awaits_claims
 
@@ -66,10 +66,12 @@ class LiveScheduler:
         elapsed: Callable[[], float],
         explain: Explain = lambda *_: "",
     ) -> None:
-        first, *others = config.names
-        settings = SchedulerProfile(first, other_names=frozenset(others), is_admitted=True)
-        cluster = Cluster(config.features, settings=settings, extensions=config.extensions)
-        cluster.binding_timeout_s = config.binding_timeout_s
+        cluster = Cluster(
+            config.features,
+            settings=ReadingSettings(is_admitted=True),
+            profiles=config.profiles,
+            extensions=config.extensions,
+        )
         self.cache = AssumeCache(cluster)
         self.queue = SchedulingQueue(config.backoff)
         self.effects = EffectRunner()
@@ -88,9 +90,7 @@ class LiveScheduler:
         self._elapsed = elapsed
         self._meter = cluster.inventory.compiler.meter
         self._meter.clock = elapsed
-        self._turns = EvaluationTurns(
-            elapsed, timeout_s=config.filter_timeout_s, evaluated_s=lambda: self._meter.seconds
-        )
+        self._turns = EvaluationTurns(elapsed, evaluated_s=lambda: self._meter.seconds)
         cluster.budget = BUDGET._replace(interrupt=self._turns.interrupt, admit=self._turns.admit)
         self._now: Moment | None = None
         told = BoundedExplanation(explain, self._turns, self._meter)
@@ -98,7 +98,7 @@ class LiveScheduler:
             self.cache, self.effects, self.metrics, told, config.explain_in
         )
         self._bind_context = BindContext(
-            self.cache, lambda: self._moment, self.metrics, config.binding_timeout_s
+            self.cache, lambda: self._moment, self.metrics, config.joins_claim_writes
         )
         self._groups = GroupScheduling(self, self._failures, self._turns, ids, config.names)
 
@@ -156,12 +156,22 @@ class LiveScheduler:
         if not entry.pods:
             self.queue.placed(entry, None, now.elapsed_s)  # another of its kind is tried
         else:
-            self._turns.begin(entry.lane, used_s=entry.used_s if entry.is_slice else None)
+            self._turns.begin(
+                entry.lane,
+                used_s=entry.used_s if entry.is_slice else None,
+                timeout_s=self._filter_timeout_s(entry),
+            )
             self._try(entry)
             if entry.is_slice:  # everything else gets as much time before the next
                 self.queue.slices_from_s = self._s + 2 * self._turns.took_s
         self._dispatch()
         return True
+
+    def _filter_timeout_s(self, entry: QueuedPodInfo) -> float:
+        """Return how long the nodes of a pod may be filtered, or those of a group's pods."""
+        pod = next(iter(entry.pods.values()))
+        profile = self.cache.cluster.profiles.get(profile_of(pod))
+        return 0.0 if profile is None else profile.filter_timeout_s
 
     def outgoing(self) -> list[EffectRequest]:
         """Return the pending reads and writes, each once; `answer` takes the results."""
@@ -257,6 +267,9 @@ class LiveScheduler:
             hints = hints_for(pending)
             if pending.preemption is not None:  # it must be ready when the victims have left
                 hints = hints._replace(is_eager=True)
+            # Room is held for it against the others of its kind: their answer is not its own.
+            is_nominated = self.cache.cluster.nominated.node_of(pod_key(pending.pod)) is not None
+            kind = None if is_nominated else kind
             self.queue.add_unschedulable(entry, hints, kind, self._s)
 
     def bind(self, reservation: Reservation, entry: QueuedPodInfo) -> None:

@@ -1,9 +1,12 @@
 """Plugins: one module for each plugin of Kubernetes' scheduler, with its filter, its score or both.
 
 registry             all plugins in Kubernetes' order, and how they are run
-node_filters         plugins that look at one fact of a node: name, cordon, ports, features
+node_filters         plugins that look at one fact of a node: name, cordon, ports, features,
+                     bound volumes
 taint_toleration, node_affinity, node_resources, pod_topology_spread, inter_pod_affinity,
 image_locality       plugins that look at a node and at pods
+extension_points     which plugins a profile runs where, and what cannot be obeyed
+resource_scores      scores by any resources and strategy
 dynamic_resources    DynamicResources: devices for claims (Filter, PostFilter, Score)
 claim_needs          its PreFilter: what the claims of a pod need, whatever the node
 
@@ -57,7 +60,6 @@ class Filter(NamedTuple):
     filter_node: FilterNode
     applies: Applies = lambda _signature, _state: True
     reads: Reads = Reads.ALL
-    runs_after_claims: bool = False
     # Fields that only this plugin reads: they are in `by_plugin` of signatures and node facts.
     read_pod: Callable[[Pod], Hashable] | None = None
     read_node: Callable[[Node], Hashable] | None = None

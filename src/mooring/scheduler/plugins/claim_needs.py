@@ -43,6 +43,7 @@ from mooring.claims import (
 )
 from mooring.claims.extended_resources import ExtendedNeeds
 from mooring.claims.node_allocatable import FindDevice
+from mooring.claims.pod_claims import controller_of
 from mooring.scheduler.binding_conditions import must_be_reallocated
 from mooring.scheduler.errors import CycleError
 from mooring.scheduler.features import Features
@@ -53,6 +54,7 @@ from mooring.scheduler.framework import (
     Unschedulable,
 )
 from mooring.scheduler.node_info import NodeInfo
+from mooring.scheduler.plugins.registry import Profile
 from mooring.scheduler.pod_signature import pod_key
 from mooring.scheduler.resources import ResourceAmounts
 
@@ -117,11 +119,14 @@ class ClaimContext(Protocol):
     index: DeviceClassIndex
     inventory: Inventory
     now: datetime | None
-    binding_timeout_s: float
 
     @property
     def assumed_claims(self) -> Mapping[ClaimKey, AssumedClaim]:
         """Claims that pods were given and that are not written yet."""
+
+    def profile_for(self, pod: Pod) -> Profile:
+        """Return the profile of a pod."""
+        ...
 
     def find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
         """Return a claim."""
@@ -146,6 +151,27 @@ def claim_key(claim: ResourceClaim) -> ClaimKey:
 def distinct_claims(uses: Iterable[ClaimUse]) -> tuple[ResourceClaim, ...]:
     """Return the claims of entries, each once and in the order of the entries."""
     return tuple({use.claim.metadata.name: use.claim for use in uses}.values())
+
+
+class OwnedClaims:
+    """The claims that have a controller, by its uid."""
+
+    def __init__(self) -> None:
+        self._claims: dict[str, set[ClaimKey]] = {}
+
+    def of(self, uid: str) -> Iterable[ClaimKey]:
+        """Return the claims of a controller."""
+        return self._claims.get(uid, ())
+
+    def replace(self, before: ResourceClaim | None, claim: ResourceClaim | None) -> None:
+        """Take in the newer version of a claim, a new one, or that it is gone."""
+        if before is not None and (owner := controller_of(before.metadata)) is not None:
+            owned = self._claims[owner.uid]
+            owned.discard(claim_key(before))
+            if not owned:
+                del self._claims[owner.uid]
+        if claim is not None and (owner := controller_of(claim.metadata)) is not None:
+            self._claims.setdefault(owner.uid, set()).add(claim_key(claim))
 
 
 def rejection(text: str) -> Unschedulable:
@@ -177,7 +203,7 @@ def claim_needs(
     pending: list[ResourceClaim] = []
     for claim in distinct_claims(uses):
         if claim.status.allocation is not None:
-            match _allocated(claim, claim.status.allocation, context):
+            match _allocated(pod, claim, claim.status.allocation, context):
                 case AllocatedNeed() as found:
                     allocated.append(found)
                 case error:
@@ -200,7 +226,7 @@ def claim_needs(
 
 
 def _allocated(
-    claim: ResourceClaim, allocation: AllocationResult, context: ClaimContext
+    pod: Pod, claim: ResourceClaim, allocation: AllocationResult, context: ClaimContext
 ) -> AllocatedNeed | PluginError:
     query = None
     if allocation.node_selector is not None:
@@ -208,11 +234,12 @@ def _allocated(
         if query.fault is not None:
             return _pre_filter_error(query.fault)
     is_watched = context.features.allocator.device_binding_and_status
+    timeout_s = context.profile_for(pod).binding_timeout_s
     return AllocatedNeed(
         claim,
         query,
         any(result.skip_node_operations for result in allocation.devices.results),
-        is_watched and must_be_reallocated(claim, context.now, timeout_s=context.binding_timeout_s),
+        is_watched and must_be_reallocated(claim, context.now, timeout_s=timeout_s),
     )
 
 

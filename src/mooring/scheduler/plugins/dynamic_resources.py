@@ -44,7 +44,6 @@ from mooring.scheduler.plugins.claim_needs import (
 CANNOT_ALLOCATE = rejection("cannot allocate all claims")
 NOT_AVAILABLE = rejection("resourceclaim not available on the node")
 
-SCORE_WEIGHT = 2
 ALTERNATIVES_MAX = 8
 
 

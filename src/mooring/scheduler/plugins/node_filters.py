@@ -1,20 +1,30 @@
-"""Filters by one fact of a node: NodeName, NodeUnschedulable, NodePorts and NodeDeclaredFeatures.
+"""Filters by one fact of a node: its name, cordon, ports, features, and the volumes on it.
 
 NodeName              a pod that names its node goes to no other
 NodeUnschedulable     a cordoned node takes only pods that tolerate the taint of cordoned nodes
 NodePorts             two pods on one node cannot use the same host port
 NodeDeclaredFeatures  a pod that needs a feature of the kubelet goes where it is declared
+VolumeBinding         a pod goes only where its bound volumes are
 """
 
 from __future__ import annotations
 
-from mooring.api.core.placement import NO_SCHEDULE, Taint
+from functools import lru_cache
+
+import msgspec
+
+from mooring.api.codec import decode_json
+from mooring.api.core.placement import NO_SCHEDULE, NodeSelector, Taint
+from mooring.api.core.pod import Pod
+from mooring.api.node_affinity import NodeQuery, read_node_selector
 from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.node_info import NodeInfo
 from mooring.scheduler.plugins import Filter, FilterStatus, Reads
 from mooring.scheduler.pod_signature import PodSignature
 from mooring.scheduler.resources import is_port_free
 from mooring.scheduler.topology_state import TopologyState
+from mooring.scheduler.volume_binding import NODES
+from mooring.scheduler.volume_binding import PLUGIN as VOLUME_BINDING_PLUGIN
 
 OTHER_NAME = Unschedulable(
     "NodeName", ("node(s) didn't match the requested node name",), is_unresolvable=True
@@ -80,5 +90,46 @@ NODE_DECLARED_FEATURES = Filter(
     _filter_features,
     applies=lambda signature, _state: bool(signature.required_features),
     reads=Reads.NODE,
-    runs_after_claims=True,
+)
+
+# --- volumes -------------------------------------------------------------------------------------
+
+QUERIES_MAX = 1024
+OTHER_VOLUME_NODES = Unschedulable(
+    VOLUME_BINDING_PLUGIN,
+    ("node(s) didn't match PersistentVolume's node affinity",),
+    is_unresolvable=True,
+)
+
+_selector_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+def _read_volumes(pod: Pod) -> tuple[bytes, ...]:
+    """Return the node selectors of the pod's bound volumes."""
+    return tuple(
+        _selector_encoder.encode(volume[NODES])
+        for volume in pod.spec.volumes
+        if isinstance(volume, dict) and NODES in volume
+    )
+
+
+@lru_cache(maxsize=QUERIES_MAX)
+def _volume_query(text: bytes) -> NodeQuery:
+    return read_node_selector(decode_json(text, NodeSelector).value)
+
+
+def _filter_volumes(signature: PodSignature, node: NodeInfo, _state: TopologyState) -> FilterStatus:
+    facts = node.facts
+    for text in signature.by_plugin[VOLUME_BINDING_PLUGIN]:
+        if not _volume_query(text).matches(facts.name, facts.labels):
+            return OTHER_VOLUME_NODES
+    return None
+
+
+VOLUME_BINDING = Filter(
+    VOLUME_BINDING_PLUGIN,
+    _filter_volumes,
+    applies=lambda signature, _state: bool(signature.by_plugin.get(VOLUME_BINDING_PLUGIN)),
+    reads=Reads.NODE,
+    read_pod=_read_volumes,
 )

@@ -10,8 +10,11 @@ memory only. It is there because all kinds of pods look at every node that one o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
+from msgspec.structs import replace
+
+from mooring.api.names import is_extended_resource
 from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.node_info import NodeInfo
 from mooring.scheduler.plugins import SCORE_MAX, Filter, FilterStatus, Reads, Score
@@ -53,6 +56,28 @@ def filter_node(signature: PodSignature, node: NodeInfo, state: TopologyState) -
             reasons.append(f"Insufficient {name}")
             is_unresolvable = is_unresolvable or wanted > there
     return Unschedulable(PLUGIN, tuple(reasons), is_unresolvable) if reasons else None
+
+
+def fit_filter(resources: Sequence[str], groups: Sequence[str]) -> Filter:
+    """Return the filter that does not look at some extended resources, or at groups of them."""
+    if not resources and not groups:
+        return FILTER
+    names, prefixes = frozenset(resources), frozenset(groups)
+
+    def is_ignored(name: str) -> bool:
+        is_listed = name in names or name.partition("/")[0] in prefixes
+        return is_listed and is_extended_resource(name)
+
+    def filter_others(
+        signature: PodSignature, node: NodeInfo, state: TopologyState
+    ) -> FilterStatus:
+        requests = signature.requests
+        others = {n: wanted for n, wanted in requests.others.items() if not is_ignored(n)}
+        if len(others) < len(requests.others):
+            signature = replace(signature, requests=replace(requests, others=others))
+        return filter_node(signature, node, state)
+
+    return FILTER._replace(filter_node=filter_others)
 
 
 def _resources(

@@ -1,10 +1,13 @@
-"""All plugins in the order in which Kubernetes runs them, and how they are run."""
+"""All plugins in the order in which Kubernetes runs them, profiles, and how plugins are run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import takewhile
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from mooring.scheduler.framework import (
     DYNAMIC_RESOURCES,
@@ -15,6 +18,7 @@ from mooring.scheduler.framework import (
 )
 from mooring.scheduler.node_info import NodeInfo
 from mooring.scheduler.plugins import (
+    Filter,
     FilterNode,
     FilterStatus,
     Reads,
@@ -28,7 +32,7 @@ from mooring.scheduler.plugins import (
     pod_topology_spread,
     taint_toleration,
 )
-from mooring.scheduler.pod_signature import PodSignature
+from mooring.scheduler.pod_signature import DEFAULT_READING, PodReading, PodSignature
 from mooring.scheduler.topology_state import TopologyState
 
 FILTERS = (
@@ -38,10 +42,11 @@ FILTERS = (
     node_affinity.FILTER,
     node_filters.NODE_PORTS,
     node_resources.FILTER,
+    node_filters.VOLUME_BINDING,
     pod_topology_spread.FILTER,
     inter_pod_affinity.FILTER,
-    node_filters.NODE_DECLARED_FEATURES,  # after DynamicResources
 )
+FILTERS_AFTER_CLAIMS = (node_filters.NODE_DECLARED_FEATURES,)
 
 SCORES = (
     taint_toleration.SCORE,
@@ -53,15 +58,12 @@ SCORES = (
     image_locality.SCORE,
 )
 
-POD_READERS = {each.plugin: each.read_pod for each in FILTERS if each.read_pod is not None}
-NODE_READERS = {each.plugin: each.read_node for each in FILTERS if each.read_node is not None}
+_ALL_FILTERS = (*FILTERS, *FILTERS_AFTER_CLAIMS)
+POD_READERS = {each.plugin: each.read_pod for each in _ALL_FILTERS if each.read_pod is not None}
+NODE_READERS = {each.plugin: each.read_node for each in _ALL_FILTERS if each.read_node is not None}
 
-_READS = {each.plugin: each.reads for each in FILTERS} | {
+_READS = {each.plugin: each.reads for each in _ALL_FILTERS} | {
     DYNAMIC_RESOURCES: Reads.NODE | Reads.PODS | Reads.DEVICES | Reads.CLASSES
-}
-_PLUGIN_OF: dict[object, str] = {
-    **{each.filter_node: each.plugin for each in FILTERS},
-    **{each.score_node: each.plugin for each in SCORES},
 }
 
 WeightedScore = tuple[int, ScoreNode]
@@ -70,6 +72,71 @@ WeightedScore = tuple[int, ScoreNode]
 def reads_of(plugin: str) -> Reads:
     """Return what can change the answer of a plugin; of an unknown one, everything."""
     return _READS.get(plugin, Reads.ALL)
+
+
+# --- profiles -------------------------------------------------------------------------------------
+
+
+class PlacementScores(Struct, frozen=True):
+    """How the placements of a group are compared: by which plugins, and by which resources."""
+
+    pods_weight: int = 1  # PodGroupPodsCount; 0: it is off
+    fit_weight: int = 1  # NodeResourcesFit
+    resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))  # with their weights
+
+
+class Profile(Struct, frozen=True, eq=False, dict=True):
+    """The plugins of one scheduler by name, set up as its configuration says."""
+
+    reading: PodReading = DEFAULT_READING
+    filters: tuple[Filter, ...] = FILTERS
+    filters_after_claims: tuple[Filter, ...] = FILTERS_AFTER_CLAIMS
+    scores: tuple[Score, ...] = SCORES
+    claims_are_filtered: bool = True  # DynamicResources
+    claims_weight: int = 2  # of DynamicResources in scores; 0: it does not score
+    deallocates: bool = True  # DynamicResources at PostFilter
+    preempts: bool = True  # DefaultPreemption at PostFilter
+    groups_deallocate: bool = True  # DynamicResources at PodGroupPostFilter
+    groups_preempt: bool = True  # DefaultPreemption at PodGroupPostFilter
+    candidates_min: int = 100  # nodes that are enough to choose victims from
+    candidates_percent: int = 10
+    placement_scores: PlacementScores = PlacementScores()
+    has_placements: bool = True  # TopologyPlacementGenerator
+    filter_timeout_s: float = 10.0  # 0: none
+    binding_timeout_s: float = 600.0
+
+    @property
+    def name(self) -> str:
+        """What pods call it in `schedulerName`."""
+        return self.reading.scheduler_name
+
+    @cached_property
+    def plugin_of(self) -> dict[object, str]:
+        """The plugins by the functions that filter or score one node."""
+        filters = (*self.filters, *self.filters_after_claims)
+        return {each.filter_node: each.plugin for each in filters} | {
+            each.score_node: each.plugin for each in self.scores
+        }
+
+    @cached_property
+    def has_fast_path(self) -> bool:
+        """Whether resources are filtered and scored as the fast path does it."""
+        scores = [each for each in self.scores if each.plugin in node_resources.FAST_PATH_SCORES]
+        return node_resources.FILTER in self.filters and scores == [
+            node_resources.FIT_SCORE,
+            node_resources.BALANCED_SCORE,
+        ]
+
+    @cached_property
+    def spread_weight(self) -> int:
+        """The weight of PodTopologySpread in scores."""
+        return sum(e.weight for e in self.scores if e.plugin == pod_topology_spread.PLUGIN)
+
+
+DEFAULT_PROFILE = Profile()
+
+
+# --- filters --------------------------------------------------------------------------------------
 
 
 class ActiveFilters(NamedTuple):
@@ -87,18 +154,21 @@ class ActiveFilters(NamedTuple):
         return self.fixed + self.varying
 
 
-def active_filters(signature: PodSignature, state: TopologyState) -> ActiveFilters:
+def active_filters(
+    profile: Profile, signature: PodSignature, state: TopologyState
+) -> ActiveFilters:
     """Return the filters that apply to a signature."""
-    active = [each for each in FILTERS if each.applies(signature, state)]
-    first = [each for each in active if not each.runs_after_claims]
+    first = [each for each in profile.filters if each.applies(signature, state)]
+    last = [each for each in profile.filters_after_claims if each.applies(signature, state)]
     fixed = [*takewhile(lambda each: each.reads is Reads.NODE, first)]
     varying = first[len(fixed) :]
     return ActiveFilters(
         tuple([each.filter_node for each in fixed]),
         tuple([each.filter_node for each in varying]),
-        tuple([each.filter_node for each in active if each.runs_after_claims]),
-        any(Reads.OTHER_PODS in each.reads for each in active),
-        all(each.plugin in node_resources.FAST_PATH_FILTERS for each in varying),
+        tuple([each.filter_node for each in last]),
+        any(Reads.OTHER_PODS in each.reads for each in first + last),
+        profile.has_fast_path
+        and all(each.plugin in node_resources.FAST_PATH_FILTERS for each in varying),
     )
 
 
@@ -107,12 +177,14 @@ def run_filters(
     signature: PodSignature,
     node: NodeInfo,
     state: TopologyState,
-    times: PluginTimes | None = None,
+    times: tuple[PluginTimes, Profile] | None = None,
 ) -> FilterStatus:
     """Return the first status that rejects the node, or None if it fits."""
     if times is not None:
+        measure, profile = times
         for each in filters:
-            status = times.run(_PLUGIN_OF[each], FILTER, each, signature, node, state)
+            plugin = profile.plugin_of[each]
+            status = measure.run(plugin, FILTER, each, signature, node, state)
             if status is not None:
                 return status
         return None
@@ -123,22 +195,26 @@ def run_filters(
     return None
 
 
-def has_relative_scores(signature: PodSignature, state: TopologyState) -> bool:
+# --- scores ---------------------------------------------------------------------------------------
+
+
+def has_relative_scores(profile: Profile, signature: PodSignature, state: TopologyState) -> bool:
     """Return whether some score depends on which other nodes are feasible."""
-    return any(s.score_node is None and s.applies(signature, state) for s in SCORES)
+    return any(s.score_node is None and s.applies(signature, state) for s in profile.scores)
 
 
-def is_only_spread(signature: PodSignature, state: TopologyState) -> bool:
+def is_only_spread(profile: Profile, signature: PodSignature, state: TopologyState) -> bool:
     """Return whether PodTopologySpread is the only score that depends on other nodes."""
-    relative = [s.plugin for s in SCORES if s.score_node is None and s.applies(signature, state)]
+    scores = profile.scores
+    relative = [s.plugin for s in scores if s.score_node is None and s.applies(signature, state)]
     return relative == [pod_topology_spread.PLUGIN]
 
 
 def active_scores(
-    signature: PodSignature, state: TopologyState
+    profile: Profile, signature: PodSignature, state: TopologyState
 ) -> tuple[tuple[WeightedScore, ...], frozenset[str]]:
     """Return the scores that depend on the node alone and differ, and their plugins."""
-    active = [each for each in SCORES if each.score_node and each.applies(signature, state)]
+    active = [each for each in profile.scores if each.score_node and each.applies(signature, state)]
     scores = tuple([(each.weight, each.score_node) for each in active if each.score_node])
     return scores, frozenset([each.plugin for each in active])
 
@@ -147,18 +223,20 @@ def score_node(
     scores: tuple[WeightedScore, ...],
     signature: PodSignature,
     node: NodeInfo,
-    times: PluginTimes | None = None,
+    times: tuple[PluginTimes, Profile] | None = None,
 ) -> int:
     """Return the weighted sum of a node's own scores."""
     if times is None:
         return sum([weight * score(signature, node) for weight, score in scores])
+    measure, profile = times
     return sum(
-        weight * times.run(_PLUGIN_OF[score], SCORE, score, signature, node)
+        weight * measure.run(profile.plugin_of[score], SCORE, score, signature, node)
         for weight, score in scores
     )
 
 
 def score_nodes(
+    profile: Profile,
     signature: PodSignature,
     nodes: Sequence[NodeInfo],
     state: TopologyState,
@@ -166,7 +244,7 @@ def score_nodes(
 ) -> list[int]:
     """Return the weighted sum of all scores for each feasible node."""
     totals = [0] * len(nodes)
-    for each in SCORES:
+    for each in profile.scores:
         scores = run_timed(times, each.plugin, SCORE, plugin_scores, each, signature, nodes, state)
         if scores is not None:
             weight = each.weight

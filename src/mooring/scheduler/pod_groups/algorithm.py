@@ -16,8 +16,9 @@ from msgspec import Struct, field
 
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.group_forest import GroupKey
+from mooring.scheduler.plugins.registry import Profile
 from mooring.scheduler.pod_groups.gang_search import STEPS_MAX, PodResult, find_nodes
-from mooring.scheduler.pod_groups.gangs import CompositeGang, Gang, Unit, unit_key
+from mooring.scheduler.pod_groups.gangs import CompositeGang, Gang, Unit, pods_of, unit_key
 from mooring.scheduler.pod_groups.placements import (
     ALL_PERCENT,
     Placement,
@@ -105,7 +106,7 @@ class GroupAlgorithm:
         self, unit: Unit, nodes: Collection[str] | None, results: Results
     ) -> tuple[GroupResult, Held]:
         """Return the result of a group in the best of its placements."""
-        if not self._cluster.features.group_placements:
+        if not (self._cluster.features.group_placements and self._profile(unit).has_placements):
             return self._try(unit, nodes, results)
         try:
             placements = placements_of(self._cluster, unit, nodes)
@@ -133,7 +134,9 @@ class GroupAlgorithm:
                 return result, held
             if result.status.is_success:
                 count = len(unit.nodes) + len(held)
-                scores.append((count, allocated_score(self._cluster, placement), placement))
+                resources = self._profile(unit).placement_scores.resources
+                score = allocated_score(self._cluster, placement, resources)
+                scores.append((count, score, placement))
             self.undo(held)
             first = first or (result, below)
         assert first is not None
@@ -143,8 +146,20 @@ class GroupAlgorithm:
             result.status = _not_available(placements, result)
             return result, []
         most = max(count for count, _, _ in scores) or 1
-        *_, best = max(scores, key=lambda each: each[0] * ALL_PERCENT // most + each[1])
+        weights = self._profile(unit).placement_scores
+        *_, best = max(
+            scores,
+            key=lambda each: (
+                weights.pods_weight * (each[0] * ALL_PERCENT // most) + weights.fit_weight * each[1]
+            ),
+        )
         return self._try(unit, best.nodes, results)
+
+    def _profile(self, unit: Unit) -> Profile:
+        """Return the profile of a group's pods, which all name the same scheduler."""
+        pod = next(iter(pods_of(unit)), None)
+        profiles = self._cluster.profiles
+        return next(iter(profiles.values())) if pod is None else self._cluster.profile_for(pod)
 
     # --- one placement --------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from collections.abc import Container, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mooring.api.core.pod import Pod
+from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
 from mooring.api.scheduling.v1beta1 import PREEMPT_LOWER_PRIORITY
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
@@ -105,7 +105,7 @@ def _decided(
     preemption = None
     if not root.is_success and not root.is_fault:
         text, preemption = post_filter(cluster, unit, pods, steps_max=steps_max)
-        for result in results.values():
+        for result in results.values() if text else ():
             result.status.reasons.append(text)
     decisions = []
     for gang in gangs_of(unit):
@@ -169,18 +169,21 @@ def _has_enough(unit: Unit, tried: Container[str]) -> bool:
 def _disagreement(cluster: Cluster, unit: Unit, pods: Sequence[Pod]) -> str | None:
     """Return a field in which the pods differ from each other or from the root, if there is one.
 
-    A group that no server has admitted may leave the fields empty.
+    Pods of the groups that have a node already count, too, after the others. A group that no
+    server has admitted may leave the fields empty.
     """
     priority, first = unit.group.spec.priority, pods[0].spec
+    scheduler = first.scheduler_name or DEFAULT_SCHEDULER
     wanted = first.preemption_policy or PREEMPT_LOWER_PRIORITY
     what = "preemption policy"
     if cluster.features.group_preemption_policy:
         wanted = preemption_policy(cluster, unit, pods)
         what += " as the pod group's preemption policy"
-    for pod in pods:
-        name, own = pod.spec.scheduler_name, pod.spec.priority or 0
-        if name != first.scheduler_name:
-            return f'{_ALIKE} .spec.schedulerName set, got: "{name}" and "{first.scheduler_name}"'
+    placed = [pod for gang in gangs_of(unit) for pod in gang.placed]
+    for pod in (*pods, *placed):
+        name, own = pod.spec.scheduler_name or DEFAULT_SCHEDULER, pod.spec.priority or 0
+        if name != scheduler:
+            return f'{_ALIKE} .spec.schedulerName set, got: "{name}" and "{scheduler}"'
         if priority is not None and own != priority:
             return f"{_ALIKE} priority as the pod group's priority, got {own} and {priority}"
         policy = pod.spec.preemption_policy or PREEMPT_LOWER_PRIORITY

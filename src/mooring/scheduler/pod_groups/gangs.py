@@ -25,6 +25,7 @@ class Gang(Struct, frozen=True):
     scheduled: int = 0  # pods of the group that have a node
     existing: int = 0  # all pods of the group
     nodes: tuple[str, ...] = ()  # of those that have one
+    placed: tuple[Pod, ...] = ()  # those that have one, which must be like the others
 
     @property
     def minimum(self) -> int:

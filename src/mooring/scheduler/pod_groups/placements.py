@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
 from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.node_info import node_amounts
 from mooring.scheduler.pod_groups.gangs import Unit, topology_key
+from mooring.scheduler.resources import is_scalar
 
 ALL_PERCENT = 100
 
@@ -64,20 +66,19 @@ def _used_domain(cluster: Cluster, unit: Unit, key: str) -> str | None:
     return used
 
 
-def allocated_score(cluster: Cluster, placement: Placement) -> int:
-    """Return how much of the CPU and memory of a domain is in use: fuller ones are better."""
+def allocated_score(
+    cluster: Cluster, placement: Placement, resources: Iterable[tuple[str, int]]
+) -> int:
+    """Return how much of some weighted resources of a domain is in use: fuller ones are better."""
     snapshot = cluster.snapshot
     names = snapshot.nodes if placement.nodes is None else placement.nodes
     infos = [snapshot.nodes[name] for name in names]
-    pairs = (
-        (
-            sum(info.non_zero_requested.milli_cpu for info in infos),
-            sum(info.facts.allocatable.milli_cpu for info in infos),
-        ),
-        (
-            sum(info.non_zero_requested.memory for info in infos),
-            sum(info.facts.allocatable.memory for info in infos),
-        ),
-    )
-    parts = [min(used, there) * ALL_PERCENT // there for used, there in pairs if there]
-    return sum(parts) // len(parts) if parts else 0
+    total = weights = 0
+    for name, weight in resources:
+        amounts = [node_amounts(name, info, is_non_zero=True) for info in infos]
+        there, used = (sum(column) for column in zip(*amounts, strict=True))
+        # An extended resource that nobody uses was not requested, and does not count.
+        if there and (used or not is_scalar(name)):
+            total += min(used, there) * ALL_PERCENT // there * weight
+            weights += weight
+    return total // weights if weights else 0

@@ -5,7 +5,7 @@ The whole cluster counts, and the group preempts as one:
 1. All victims of lower priority are removed, and the group is tried. Their claims keep their
    devices, as in Kubernetes: a group that lacks devices preempts nobody.
 2. Victims are reprieved one by one, the most important first, as long as each pod of the group
-   still fits on the node that it got.
+   still fits on the node that it got; those that would violate a disruption budget first.
 
     # reprieved: it may stay
 """
@@ -32,7 +32,7 @@ from mooring.scheduler.pod_groups.gangs import (
     unit_key,
 )
 from mooring.scheduler.pod_signature import PodInfo, PodSignature, pod_key
-from mooring.scheduler.preemption import lower_than, removed, victims_of
+from mooring.scheduler.preemption import Victim, has_leaving, lower_than, removed, victims_of
 from mooring.scheduler.reservation import IdSource
 
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
@@ -53,7 +53,10 @@ def post_filter(
     cluster: Cluster, unit: Unit, pods: Sequence[Pod], *, steps_max: int = STEPS_MAX
 ) -> tuple[str, GroupPreemption | None]:
     """Return what preemption says of a root without its nodes, and who must leave."""
-    before = [CLAIMS_CLEARED] if _clears_claims(cluster, unit) else []
+    profile = cluster.profile_for(pods[0])
+    before = [CLAIMS_CLEARED] if _clears_claims(cluster, unit) and profile.groups_deallocate else []
+    if not profile.groups_preempt:
+        return ", ".join(before), None
     if preemption_policy(cluster, unit, pods) == PREEMPT_NEVER:
         return ", ".join([*before, PREFIX + NOT_ELIGIBLE]), None
     priority = priority_of(unit, pods)
@@ -93,12 +96,7 @@ def _ongoing(cluster: Cluster, pods: Iterable[Pod], priority: int) -> GroupPreem
         if (node := cluster.nominated.node_of(pod_key(pod))) in cluster.snapshot.nodes
         and node is not None
     }
-    infos = [cluster.snapshot.nodes[name] for name in set(nominated.values())]
-    is_ongoing = any(
-        each.is_preempted and cluster.priority_of(each) < priority
-        for info in infos
-        for each in info.pods.values()
-    )
+    is_ongoing = any(has_leaving(cluster, name, priority) for name in set(nominated.values()))
     return GroupPreemption(nominated) if is_ongoing else None
 
 
@@ -112,23 +110,27 @@ def _chosen(
     nodes: Mapping[str, str],
 ) -> tuple[PodInfo, ...]:
     """Return the pods that cannot be reprieved; all of them are removed meanwhile."""
-    chosen: list[PodInfo] = []
     back: list[PodInfo] = []
     try:
         places = [(pod, nodes[pod.key]) for pod in _as_bound(lower)]
-        for victim in sorted(victims_of(cluster, places), key=lambda each: each.importance):
+        units = sorted(victims_of(cluster, places), key=lambda each: each.importance)
+        violating, others = cluster.disruption_budgets.split(units)
+        leaving: list[Victim] = []
+        for victim in (*(each for each, _ in violating), *others):
             for pod, node in victim.places:
                 cluster.snapshot.add_pod(pod, node)
             if assigned.still_fit({node for _, node in victim.places}):
                 back += victim.pods
             else:
-                chosen += victim.pods
+                leaving.append(victim)
                 for pod in victim.pods:
                     cluster.snapshot.remove_pod(pod.key)
     finally:
         for pod in back:
             cluster.snapshot.remove_pod(pod.key)
-    return tuple(chosen)
+    if violating:
+        leaving.sort(key=lambda each: each.importance)
+    return tuple(pod for victim in leaving for pod in victim.pods)
 
 
 def _as_bound(pods: Iterable[PodInfo]) -> list[PodInfo]:
@@ -155,6 +157,7 @@ class _Assignments:
     """The pods of the group on their nodes, checked as victims come back."""
 
     def __init__(self, cluster: Cluster, held: Held, pods: Iterable[Pod]) -> None:
+        self._cluster = cluster
         self._snapshot = cluster.snapshot
         unbound = {pod_key(pod): pod for pod in pods}
         self._all = [
@@ -168,7 +171,8 @@ class _Assignments:
         self._read_other_nodes = any(self._filters(each).reads_other_nodes for each in self._all)
 
     def _filters(self, each: _Assignment) -> ActiveFilters:
-        return active_filters(each.signature, self._snapshot.topology_state(each.signature))
+        state = self._snapshot.topology_state(each.signature)
+        return active_filters(self._cluster.profile_of(each.signature), each.signature, state)
 
     def still_fit(self, changed: set[str]) -> bool:
         """Return whether the pods still fit, one after the other, now that nodes have more pods."""
@@ -178,7 +182,7 @@ class _Assignments:
                 if each.node not in changed and not self._read_other_nodes:
                     continue
                 state = snapshot.topology_state(each.signature)
-                filters = active_filters(each.signature, state)
+                filters = self._filters(each)
                 every = filters.before_claims + filters.after_claims
                 info = snapshot.nodes[each.node]
                 if run_filters(every, each.signature, info, state) is not None:
