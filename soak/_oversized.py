@@ -14,9 +14,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from mooring.api import schema
-from mooring.api.catalogue import SERVED
 from mooring.api.kinds import Kind
 from mooring.api.schema import Field
+from soak._requests import SERVED
 
 DEPTH_MAX = 12
 

@@ -17,10 +17,16 @@ from urllib.parse import quote
 import yaml
 
 from mooring.api import protobuf
-from mooring.api.catalogue import KINDS, SERVED
+from mooring.api.catalogue import KINDS
+from mooring.api.catalogue import SERVED as KNOWN
+from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
 from mooring.apiserver.resources import REVIEWS
+from mooring.apiserver.runtime_config import RuntimeConfig
 from soak._damage import ODD_VALUES, bases, damaged_bytes, damaged_tree
+
+# What a server serves without further options.
+SERVED = tuple(kind for kind in KNOWN if RuntimeConfig().serves(kind, Gates.parse()))
 
 NAMESPACE = "fuzz"
 NAMES = ("a", "b")

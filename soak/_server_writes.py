@@ -52,8 +52,8 @@ class Kind(NamedTuple):
 CLAIMS = Kind("ResourceClaim", RESOURCE, "resourceclaims", has_status=True)
 SLICES = Kind("ResourceSlice", RESOURCE, "resourceslices", namespaced=False, has_node=True)
 PODS = Kind("Pod", "v1", "pods", has_status=True, has_node=True)
-CONFIG_MAPS = Kind("ConfigMap", "v1", "configmaps")
-KINDS = (CLAIMS, SLICES, PODS, CONFIG_MAPS)
+REVISIONS = Kind("ControllerRevision", "apps/v1", "controllerrevisions")
+KINDS = (CLAIMS, SLICES, PODS, REVISIONS)
 
 
 class Key(NamedTuple):
@@ -284,7 +284,7 @@ def _content(key: Key) -> dict[str, Any]:
         return {"spec": spec}
     if key.kind is PODS:
         return {"spec": {"nodeName": key.node, "containers": [{"name": "c", "image": "i"}]}}
-    return {"data": {"for": key.name}}
+    return {"revision": 1, "data": {"for": key.name}}
 
 
 def status_of(kind: Kind, number: int) -> dict[str, Any]:

@@ -34,6 +34,8 @@ from mooring.cluster.programs import ControllerProgram, ProgramContext, Schedule
 from mooring.controllers.controller import WriteRefused
 from mooring.kit.clock import ManualClock
 from mooring.scheduler.live import Backoff, SchedulerConfig
+from mooring.scheduler.plugins.registry import Profile
+from mooring.scheduler.pod_signature import PodReading
 from mooring.scheduler.reservation import IdSource
 from soak._live import drivers, pools, things
 from soak._live.actions import Action, apply
@@ -168,10 +170,14 @@ class World:
             # Nothing is tried only because it waited long: what can help it must wake it.
             backoff = Backoff(parked_most_s=NEVER_S)
             config = SchedulerConfig(
-                (SCHEDULERS[kind],),
+                (
+                    Profile(
+                        PodReading(SCHEDULERS[kind]),
+                        filter_timeout_s=0.0,
+                        binding_timeout_s=BINDING_TIMEOUT_S,
+                    ),
+                ),
                 backoff=backoff,
-                filter_timeout_s=0.0,
-                binding_timeout_s=BINDING_TIMEOUT_S,
             )
             program = SchedulerProgram(client, around, config=config)
         else:
@@ -289,7 +295,8 @@ class World:
     @property
     def _written(self) -> int:
         # Pods whose claims a quota refuses are tried again and again, as in Kubernetes: in turns
-        # they say that the quota, and that others who try have the devices.
+        # they say that the quota, and that others who try have the devices. So do groups beside
+        # them, which are woken whenever such a pod gives its devices back.
         return self.server.model.revision if self.quota is None else self.server.moved
 
     def _check_programs(self) -> None:

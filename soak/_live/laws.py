@@ -48,8 +48,9 @@ from mooring.scheduler.binding_conditions import is_ready
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.features import ALL_FEATURES as EVERYTHING
 from mooring.scheduler.group_forest import GROUP, GroupKey
+from mooring.scheduler.plugins.registry import Profile
 from mooring.scheduler.pod_groups import Gang, decide, unit_of
-from mooring.scheduler.pod_signature import SchedulerProfile
+from mooring.scheduler.pod_signature import PodReading, ReadingSettings
 from mooring.scheduler.preemption import Preemption
 from mooring.scheduler.reservation import IdSource, Reservation
 from mooring.scheduler.scheduling_cycle import Pending, Placed, schedule
@@ -339,9 +340,9 @@ def check_given(claims: Iterable[ResourceClaim]) -> None:
 
 def fresh_cluster(objects: Indexer) -> Cluster:
     """Return a new cluster made from the stored objects."""
-    first, *others = SCHEDULERS
-    settings = SchedulerProfile(first, other_names=frozenset(others), is_admitted=True)
-    cluster = Cluster(EVERYTHING, settings=settings)
+    profiles = tuple(Profile(PodReading(name)) for name in SCHEDULERS)
+    settings = ReadingSettings(is_admitted=True)
+    cluster = Cluster(EVERYTHING, settings=settings, profiles=profiles)
     kinds: tuple[tuple[type[Any], Callable[[Any], None]], ...] = (
         (Node, cluster.put_node),
         (DeviceClass, cluster.put_class),

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
+from mooring.api.scheduling import PodGroup
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Added, Event, ObjectList, Removed
 from mooring.client.errors import (
@@ -300,9 +301,9 @@ class SimClient:
 
 
 def _only_says(change: ObjectChange) -> bool:
-    """Return whether of a pod nothing but its conditions have changed."""
+    """Return whether of a pod or a group nothing but its conditions have changed."""
     old, new = change.old, change.new
-    if not isinstance(old, Pod) or not isinstance(new, Pod):
+    if not isinstance(old, Pod | PodGroup) or not isinstance(new, Pod | PodGroup):
         return False
     version, conditions = new.metadata.resource_version, new.status.conditions
     metadata = replace(old.metadata, resource_version=version)

@@ -3,7 +3,8 @@
 InsightError (a ValueError)
 ├── ArchiveError        a file is not a snapshot or bundle that can be read
 ├── TooManyPodsError    controllers want more pods than Mooring creates
-└── UnknownNameError    a change names an object that the cluster does not have
+├── UnknownNameError    a change names an object that the cluster does not have
+└── UnwritableFixError  a fix changes what an operator sets
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ class ArchiveError(InsightError):
 
 class TooManyPodsError(InsightError):
     """Controllers want more pods than Mooring creates; the message names the first to exceed it."""
+
+
+class UnwritableFixError(InsightError):
+    """A fix changes what an operator sets, so that no manifest has it; the message names it."""
 
 
 class UnknownNameError(InsightError):

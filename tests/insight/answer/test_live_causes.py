@@ -26,6 +26,9 @@ FOLDER = Path(__file__).parents[1] / "situations"
 OWN = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 PUBLIC = [f"{number:02}" for number in range(1, 21)]
 SCENES = [told for told in all_scenes() if any(pod.pending for pod in told.scene.pods)]
+# The live scheduler reports of members of a group what Kubernetes reports, and no cause of ours.
+GROUPED = ("composite-group", "disruption-budget", "gang", "group-preemption", "group-topology")
+ALONE = [told for told in SCENES if told.name not in GROUPED]
 NODES = 7
 
 
@@ -59,7 +62,7 @@ def test_of_a_published_situation(number: str, tmp_path: Path) -> None:
     check(played(tmp_path, *trees, *trees_in(*files)))
 
 
-@pytest.mark.parametrize("told", SCENES, ids=lambda told: f"{told.name}: {told.scene.title}")
+@pytest.mark.parametrize("told", ALONE, ids=lambda told: f"{told.name}: {told.scene.title}")
 def test_of_a_story_on_seven_nodes(told: Told, tmp_path: Path) -> None:
     async def run() -> Outcome:
         async with playing(tmp_path) as play:

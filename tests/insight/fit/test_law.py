@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from hypothesis import given, settings
@@ -9,7 +10,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mooring.api.core import Pod
-from mooring.insight.plan.planner import plan
+from mooring.claims.pod_claims import ClaimFeatures
+from mooring.insight.fit.limits import Limit, fullness_of, limits_of
+from mooring.insight.fit.replicas import Model, ReplicaFiller, Replicas, model_of, waiting_of
+from mooring.insight.plan.planner import plan, plan_completed, unwatched
+from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.snapshot import Snapshot
 from tests.insight.fit.scenes import CONTEXT, NUMA, fitted, gpus, template, using
 from tests.scheduler.makers import HOST, node
@@ -131,3 +136,35 @@ def test_every_lever_raises_the_number(around: list[Any], wanted: Any, subject: 
                 wanted, spec=replace(wanted.spec, spec=replace(wanted.spec.spec, devices=free))
             )
             assert fitted(subject, loose, *around, with_levers=False).total == lever.total
+
+
+def filled(
+    subject: Pod, around: list[Any], *, in_any_order: bool
+) -> tuple[dict[str, int], list[Limit]]:
+    """Return how many replicas each node takes, and why it takes no more."""
+    snapshot = Snapshot.of([device_class(), *around, subject])
+    model = model_of(subject, snapshot, CONTEXT)
+    assert isinstance(model, Model)
+    completed = complete(snapshot, CONTEXT)
+    left_out = waiting_of(subject, completed.snapshot)
+    cluster = plan_completed(completed, CONTEXT, left_out=left_out).cluster
+    replicas = Replicas(model, Snapshot(), ClaimFeatures.of(CONTEXT.gates))
+    filler = ReplicaFiller(cluster, replicas)
+    filler.run(1_000, unwatched, in_any_order=in_any_order)
+    assert filler.refused is not None
+    taken = Counter(each.node for each in filler.placed)
+    return dict(taken), limits_of(filler.refused, fullness_of(filler.refused), taken)
+
+
+def on_all_nodes(published: Any) -> Any:
+    return replace(published, spec=replace(published.spec, node_name=None, all_nodes=True))
+
+
+@law
+@given(nodes_with_gpus(), templates(), subjects | sociable, st.booleans())
+def test_in_any_order_each_node_takes_as_many(
+    around: list[Any], wanted: Any, subject: Pod, is_shared: bool
+) -> None:
+    shared = [on_all_nodes(gpus("shared", [0, 1, 1]))] if is_shared else []
+    around = [wanted, *around, *shared]
+    assert filled(subject, around, in_any_order=True) == filled(subject, around, in_any_order=False)

@@ -113,11 +113,12 @@ spec:
 
 def test_unknown_kinds_are_named_with_their_number() -> None:
     text = "\n---\n".join(
-        f"apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {{name: r{i}}}" for i in range(3)
+        f"apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {{name: r{i}}}"
+        for i in range(3)
     )
     assert facts(intake(text)) == [
         (
-            "RayCluster (ray.io/v1) is not known (3 objects): "
+            "TrainJob (trainer.kubeflow.org/v1alpha1) is not known (3 objects): "
             "left out; pods or devices that come from it are missing from the answer"
         )
     ]
@@ -302,7 +303,7 @@ def test_of_services_and_replication_controllers_only_the_selector_is_read() -> 
 apiVersion: v1
 kind: Service
 metadata: {name: web}
-spec: {selector: {app: web}, ports: [{port: anything}]}
+spec: {selector: {app: web}, ports: [{port: 80}]}
 ---
 apiVersion: v1
 kind: ReplicationController

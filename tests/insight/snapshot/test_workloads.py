@@ -146,7 +146,28 @@ def test_volume_claims_of_a_stateful_set_are_volumes_of_its_pods() -> None:
     claims = f"replicas: 1\n  volumeClaimTemplates: [{{metadata: {{name: data}}, spec: {claim}}}]"
     text = DEPLOYMENT.replace("Deployment", "StatefulSet").replace("replicas: 3", claims)
     (made,) = expanded(text).made
-    assert made.spec.volumes[0]["persistentVolumeClaim"] == {"claimName": "data"}
+    assert made.spec.volumes[0] == {"name": "data", "emptyDir": {}}  # it restricts no nodes
+
+
+def test_a_cron_job_is_planned_as_its_next_job_unless_it_is_suspended() -> None:
+    cron = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: report}
+spec:
+  schedule: "0 3 * * *"
+  jobTemplate:
+    spec:
+      completions: 2
+      parallelism: 2
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: main, image: report}]
+"""
+    assert len(names(cron)) == 2
+    assert all(name.startswith("report-1-") for name in names(cron))
+    assert names(cron.replace("schedule:", "suspend: true\n  schedule:")) == []
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,13 @@ nearest node are the cause: an answer always has a cause, and something to do.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from itertools import chain, islice
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from mooring.cel.lang.metering import Interrupted
 from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.changes.edits import ObjectChange
 from mooring.insight.answer.combined import combined
@@ -74,9 +76,10 @@ from mooring.insight.explain.report import distance
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.explain.verdicts import NodeVerdict
 from mooring.insight.messages import full_name, listed
+from mooring.insight.plan.evaluation_limit import SIMPLER
 from mooring.insight.plan.planner import Plan, Progress, unwatched
-from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
 from mooring.insight.snapshot.snapshot import key_of
+from mooring.insight.snapshot.written_objects import DroppedFields, RefusedObject
 from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.strategy import Context
@@ -164,8 +167,19 @@ def answers(
         alike.setdefault(likeness(plan, each), []).append(each)
     around = Surroundings(plan, context, refused, dropped, effort, unread)
     for group in alike.values():
-        explanation = explain(plan, group[0], effort=effort, progress=progress)
-        yield group, explanation, _for_all(_answer(Case(around, explanation)), group)
+        try:
+            with nullcontext() if plan.limit is None else plan.limit.limited(plan.cluster):
+                explanation = explain(plan, group[0], effort=effort, progress=progress)
+                said = _answer(Case(around, explanation))
+        except Interrupted as cause:
+            explanation, said = _unexplained(group[0], str(cause))
+        yield group, explanation, _for_all(said, group)
+
+
+def _unexplained(pending: Pending, cause: str) -> tuple[Explanation, Answer]:
+    """Return what can be said of a pod whose expressions take too long."""
+    fix = Fix(SIMPLER, FixRank.ADVICE)
+    return Explanation(pending, stopped_by=pending.reason), Answer(cause, (fix,))
 
 
 def _for_all(said: Answer, alike: Sequence[Pending]) -> Answer:

@@ -31,8 +31,8 @@ from mooring.insight.expressions.evaluation import (
 from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
 from mooring.insight.messages import CAUSE_LENGTH_MAX
 from mooring.insight.plan.planner import Plan
-from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
 from mooring.insight.snapshot.snapshot import Snapshot, is_new
+from mooring.insight.snapshot.written_objects import DroppedFields, RefusedObject
 from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
 

@@ -8,9 +8,10 @@ version or form of the KEPs is written as a server would store it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from mooring.api.codec import to_tree
+from mooring.api.custom_workloads import MadeDocument
 from mooring.api.documents import Document, read
 from mooring.api.documents.yaml_writer import text_of, with_value
 from mooring.api.errors import DecodeError, DocumentError
@@ -18,14 +19,16 @@ from mooring.api.object_reader import read_tree
 from mooring.insight.answer.changes.edits import (
     APPEND,
     Edit,
+    EditPath,
     ObjectChange,
     Removal,
     edited_tree,
     without_server_fields,
 )
 from mooring.insight.answer.finding import Fix
-from mooring.insight.snapshot.builder import ObjectKey, WrittenDocument
+from mooring.insight.errors import UnwritableFixError
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
+from mooring.insight.snapshot.written_objects import ObjectKey, WrittenDocument
 from mooring.validation.strategy import Context
 
 
@@ -47,7 +50,12 @@ def fixed_manifests(
     existing = {key_of(each): each for each in snapshot.objects()}
     written: list[FixedDocument] = []
     made: set[ObjectKey] = set()
-    for document, key in documents:
+    for document, key, of_workload in documents:
+        if of_workload:
+            edits = _edits_of_workload(of_workload, changes)
+            made |= of_workload.keys() & changes.keys()
+            written.append(_with_text(document, edited_tree(document.tree, edits), edits))
+            continue
         change = _replacement(document, changes) if key is None else changes.get(key)
         if change is None:
             written.append(_with_text(document, document.tree, ()))
@@ -57,6 +65,23 @@ def fixed_manifests(
     others = (change for key, change in changes.items() if key not in made)
     added = (FixedDocument(_other(change, existing)) for change in others)
     return sorted([*added, *written], key=lambda each: not _is_namespace(each.tree))
+
+
+def _edits_of_workload(
+    made: Mapping[ObjectKey, MadeDocument], changes: Mapping[ObjectKey, ObjectChange]
+) -> tuple[Edit, ...]:
+    """Return changes of what an operator creates as edits of its custom workload."""
+    found: dict[Edit, None] = {}
+    for key in made.keys() & changes.keys():
+        for edit in changes[key].edits:
+            place = made[key].made.written_place(edit.path)
+            if place is None:
+                path = ".".join(map(str, edit.path))
+                raise UnwritableFixError(
+                    f"{path} of {key[0]} {key[2]} is set by an operator, not by the manifests"
+                )
+            found[Edit(cast("EditPath", place), edit.value)] = None
+    return tuple(found)
 
 
 def _is_namespace(tree: Any) -> bool:

@@ -15,7 +15,7 @@ from mooring.api.documents.document import Position
 from mooring.api.field_path import Place, path_of
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
-from mooring.api.object_reader import Remark, read_document
+from mooring.api.object_reader import ReadObject, Remark, read_document
 from mooring.api.resource.v1 import (
     DeviceClaim,
     DeviceClass,
@@ -77,6 +77,10 @@ def resource_kind(document: Document) -> str:
 
     Decoding the object shows whether its version is known.
     """
+    reading: ReadObject | None = document.reading
+    if reading is not None:
+        known = reading.kind
+        return known.name if _GROUPS.get(known.name) == known.group else ""
     tree = document.tree
     if not isinstance(tree, dict):
         return ""

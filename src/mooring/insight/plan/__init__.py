@@ -4,6 +4,8 @@ planner       a snapshot, scheduled pod by pod
 arrival_orders
               other orders of arrival, if one would place more
 decisions     where one pod goes, if an API server accepts it
+evaluation_limit
+              how long expressions may take
 refused       pods that an API server would not take, as pending
 placements    the outcome in plain terms; stand-in pods for claims that no pod uses
 """

@@ -25,6 +25,7 @@ from mooring.insight.messages import full_name
 from mooring.insight.plan.planner import Result
 from mooring.insight.snapshot.snapshot import Snapshot, identified
 from mooring.scheduler.binding_conditions import is_ready
+from mooring.scheduler.pod_signature import PodInfo
 from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Pending
 
@@ -65,14 +66,20 @@ class Placement(Struct, frozen=True, omit_defaults=True, rename="camel"):
     reason: str = ""
     message: str = ""  # Kubernetes' message
     written: tuple[str, ...] = ()  # what Kubernetes writes where its scheduler has no message
-    preempts: tuple[str, ...] = ()
+    preempts: tuple[str, ...] = ()  # pods that would be evicted for it or its group
 
 
 def placement_of(result: Result) -> Placement:
     """Return what happens to a pod."""
     name, instead = full_name(result.pod), stands_for(result.pod)
     if isinstance(result, Pending):
-        return Placement(name, stands_for=instead, reason=result.reason, message=result.message)
+        return Placement(
+            name,
+            stands_for=instead,
+            reason=result.reason,
+            message=result.message,
+            preempts=tuple(victim.full_name for victim in victims_of(result)),
+        )
     extended = dict(_extended(result))
     return Placement(
         name,
@@ -83,6 +90,11 @@ def placement_of(result: Result) -> Placement:
         plugin_resources=dict(_from_plugins(result.pod, set(extended.values()))),
         waits_for=tuple(dict.fromkeys(_conditions(result.claims))),
     )
+
+
+def victims_of(pending: Pending) -> tuple[PodInfo, ...]:
+    """Return the pods that would be evicted for a pod, or for its group."""
+    return pending.group_victims if pending.preemption is None else pending.preemption.victims
 
 
 def chosen_results(results: Iterable[Result], manifests: Snapshot) -> list[Result]:

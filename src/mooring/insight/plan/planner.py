@@ -11,7 +11,7 @@ these have a node.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -22,6 +22,7 @@ from mooring.claims.pod_claims import group_name
 from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name
 from mooring.insight.plan.decisions import decide
+from mooring.insight.plan.evaluation_limit import EvaluationLimit
 from mooring.insight.snapshot.completion import Completed, complete
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
@@ -30,7 +31,8 @@ from mooring.scheduler.features import Features
 from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.group_forest import GROUP, AnyGroup, GroupKey
 from mooring.scheduler.pod_groups import Gang, schedule_group, unit_of, unready
-from mooring.scheduler.pod_signature import SchedulerProfile
+from mooring.scheduler.pod_signature import ReadingSettings
+from mooring.scheduler.profiles import profiles_of
 from mooring.scheduler.reservation import IdSource, Reservation, reserve
 from mooring.scheduler.scheduling_cycle import Pending, Placed
 from mooring.validation.strategy import Context
@@ -48,6 +50,7 @@ class Plan(Struct, frozen=True):
     concerns: tuple[Concern, ...]
     make_cluster: Callable[[], Cluster]  # the same one each time
     over_quota: Mapping[str, str] = {}  # by the full name of a pod: what a quota refuses, and why
+    limit: EvaluationLimit | None = None  # of its expressions; also for those who explain it
 
     @property
     def cluster(self) -> Cluster:
@@ -77,9 +80,15 @@ def unwatched(done: int, total: int) -> None:
     """Report progress to nobody."""
 
 
-def plan(snapshot: Snapshot, context: Context, *, progress: Progress = unwatched) -> Plan:
+def plan(
+    snapshot: Snapshot,
+    context: Context,
+    *,
+    progress: Progress = unwatched,
+    limit: EvaluationLimit | None = None,
+) -> Plan:
     """Return where the pods of a snapshot would go, or raise TooManyPodsError."""
-    return plan_completed(complete(snapshot, context), context, progress=progress)
+    return plan_completed(complete(snapshot, context), context, progress=progress, limit=limit)
 
 
 def plan_completed(
@@ -89,19 +98,25 @@ def plan_completed(
     left_out: Collection[str] = (),
     arrival: Sequence[str] = (),
     progress: Progress = unwatched,
+    limit: EvaluationLimit | None = None,
 ) -> Plan:
     """Return where pods would go, except those left out by full name.
 
     `arrival` has the full names of pods in order of arrival, if that is not the usual one.
     """
     before = completed.snapshot
-    cluster = cache(partial(_cluster_of, before, context))
+
+    @cache
+    def cluster() -> Cluster:
+        made = _cluster_of(before, context)
+        return made if limit is None else limit.watch(made)
+
     waiting = [pod for pod in before.pods if _is_waiting(pod) and full_name(pod) not in left_out]
     over_quota = completed.over_quota
     admitted = [pod for pod in waiting if full_name(pod) not in over_quota]
     results: dict[str, Result] = {}
     if admitted:
-        planner = _Planner(cluster(), before, progress, len(admitted))
+        planner = _Planner(cluster(), before, progress, len(admitted), limit)
         results = planner.run(_arranged(admitted, arrival))
     results |= {
         name: _refused(cluster(), pod, over_quota[name])
@@ -109,7 +124,7 @@ def plan_completed(
         if (name := full_name(pod)) in over_quota
     }
     ordered = tuple(results[full_name(pod)] for pod in waiting)
-    return Plan(before, ordered, completed.concerns, cluster, over_quota)
+    return Plan(before, ordered, completed.concerns, cluster, over_quota, limit)
 
 
 def _refused(cluster: Cluster, pod: Pod, reason: str) -> Pending:
@@ -131,7 +146,8 @@ def _is_waiting(pod: Pod) -> bool:
 def _cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
     cluster = Cluster(
         Features.of(context.gates),
-        settings=SchedulerProfile(runtimes=frozenset(r.metadata.name for r in snapshot.runtimes)),
+        settings=ReadingSettings(runtimes=frozenset(r.metadata.name for r in snapshot.runtimes)),
+        profiles=profiles_of(context.scheduler, context.gates),
         now=context.now.instant,
         extensions=context.extensions,
     )
@@ -153,6 +169,8 @@ def _cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
         cluster.put_group(group)
     for spreader in snapshot.spreaders():
         cluster.default_selectors.put(spreader)
+    for budget in snapshot.budgets:
+        cluster.disruption_budgets.put(budget)
     for pod in snapshot.pods:
         cluster.put_pod(pod)
     return cluster
@@ -185,9 +203,15 @@ class _Item(NamedTuple):
 
 class _Planner:
     def __init__(
-        self, cluster: Cluster, snapshot: Snapshot, progress: Progress, total: int
+        self,
+        cluster: Cluster,
+        snapshot: Snapshot,
+        progress: Progress,
+        total: int,
+        limit: EvaluationLimit | None,
     ) -> None:
         self._cluster = cluster
+        self._limit = limit
         self._fresh = new_names(cluster)
         self._progress = progress
         self._total = total
@@ -226,6 +250,8 @@ class _Planner:
 
     def _take(self, item: _Item) -> None:
         results: Iterable[Result]
+        if self._limit is not None:
+            self._limit.begin()
         if item.root is not None:
             results = self._schedule_groups(item, item.root)
         else:
@@ -257,6 +283,7 @@ class _Planner:
             scheduled=len(nodes),
             existing=len(members),
             nodes=tuple(nodes.values()),
+            placed=tuple(pod for pod in members if full_name(pod) in nodes),
         )
 
     def _node_of(self, pod: Pod) -> str:

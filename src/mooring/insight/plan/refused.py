@@ -22,8 +22,8 @@ from mooring.api.errors import DecodeError
 from mooring.api.meta import ObjectMeta, OwnerReference
 from mooring.insight.messages import full_name
 from mooring.insight.plan.planner import Plan
-from mooring.insight.snapshot.builder import RefusedObject
 from mooring.insight.snapshot.snapshot import identified
+from mooring.insight.snapshot.written_objects import RefusedObject
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.scheduling_cycle import Pending

@@ -2,6 +2,8 @@
 
 snapshot      the objects of a cluster; manifests over a cluster; uids that are always the same
 builder       documents as objects of a snapshot
+written_objects  documents and what became of them; what operators create from custom workloads
+item_reader   the items of dumps as objects that share their attributes
 quotas       whether new pods and claims fit the quotas
 consistency   missing and contradictory objects
 workloads     the pods that controllers would create

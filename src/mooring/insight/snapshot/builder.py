@@ -15,74 +15,59 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.catalogue import CATALOGUE, FOREIGN
+from mooring.api.batch import CronJob
+from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_tree
-from mooring.api.core import Namespace, ReplicationController
+from mooring.api.core import Namespace, ReplicationController, Service
+from mooring.api.custom_workloads import is_workload
 from mooring.api.documents import Document
 from mooring.api.errors import DecodeError
 from mooring.api.gates import Gate, Gates
 from mooring.api.kinds import Kind
-from mooring.api.object_reader import kind_of, read_document
-from mooring.api.resource.v1 import DeviceAttribute, ResourceSlice
+from mooring.api.object_reader import ReadObject, kind_of, read_document
+from mooring.api.resource.v1 import ResourceSlice
 from mooring.insight.messages import Concern, counted, titled
-from mooring.insight.snapshot.snapshot import FIELDS, Snapshot, identified, key_of, with_references
+from mooring.insight.snapshot.item_reader import SharingItemReader
+from mooring.insight.snapshot.snapshot import (
+    FIELDS,
+    Snapshot,
+    identified,
+    key_of,
+    with_references,
+    without_empty_attributes,
+)
+from mooring.insight.snapshot.workloads import next_job
+from mooring.insight.snapshot.written_objects import (
+    DroppedFields,
+    ObjectKey,
+    Operators,
+    RefusedObject,
+    WrittenDocument,
+    names_in,
+)
 from mooring.validation.errors import ErrorType
 from mooring.validation.manifests import Finding, ManifestValidator, Severity, Verdict
 from mooring.validation.registry import GENERATED_SUFFIX, defaulted_hub, strategy_for
 from mooring.validation.strategy import Context
 
-_TAKEN_KINDS = {struct.__name__ for struct in FIELDS}
+_TAKEN_KINDS = {struct.__name__ for struct in FIELDS} | {CronJob.__name__}
 # Kinds that decide nothing here and are ignored. All others are reported.
 _IGNORED_KINDS = {kind.name for kind in CATALOGUE} - _TAKEN_KINDS
 _FOREIGN_IGNORED_KINDS = {
-    *("v1/Endpoints", "v1/PersistentVolume", "v1/PersistentVolumeClaim"),
-    *("discovery.k8s.io/v1/EndpointSlice", "networking.k8s.io/v1/Ingress"),
-    *("networking.k8s.io/v1/NetworkPolicy", "storage.k8s.io/v1/StorageClass"),
-    *("policy/v1/PodDisruptionBudget", "autoscaling/v2/HorizontalPodAutoscaler"),
-    *("apiextensions.k8s.io/v1/CustomResourceDefinition", "apps/v1/ControllerRevision"),
+    *("networking.k8s.io/v1/Ingress", "networking.k8s.io/v1/NetworkPolicy"),
+    "apiextensions.k8s.io/v1/CustomResourceDefinition",
 }
-# Kinds that are read without validation, because they affect pods.
-_FOREIGN_KINDS = {f"{kind.api_version}/{kind.name}": kind for kind in FOREIGN}
-_FOREIGN_STRUCTS = frozenset(kind.struct for kind in FOREIGN)
+
+# Kinds of which only the selectors of pods count; a snapshot may have no more of them.
+_SELECTING = (Service, ReplicationController)
 
 _REFERENCE_UID = re.compile(r"(metadata\.ownerReferences|status\.reservedFor)\[\d+\]\.uid")
-_NO_VALUE = DeviceAttribute()
-ATTRIBUTES_SHARED_MAX = 4096
 _DROPPED = re.compile(r"fields of (\w+) are dropped")
 _INDEX = re.compile(r"\[\d+\]")
-
-
-ObjectKey = tuple[str, str, str]  # kind, namespace, name
-
-
-class WrittenDocument(NamedTuple):
-    """A document as it was written, and the object that it describes, if its kind matters."""
-
-    document: Document
-    key: ObjectKey | None
-
-
-class RefusedObject(NamedTuple):
-    """An object that an API server would not take, and why."""
-
-    kind: str
-    namespace: str
-    name: str
-    reasons: tuple[str, ...]
-    tree: Any  # as it was written
-
-
-class DroppedFields(NamedTuple):
-    """An object that lost fields because their feature gate is off."""
-
-    kind: str
-    namespace: str
-    name: str
-    gate: str
 
 
 class SnapshotBuilder:
@@ -110,10 +95,11 @@ class SnapshotBuilder:
         self._remarks: Counter[tuple[str, str]] = Counter()
         self._dropped: Counter[tuple[str, Gate]] = Counter()
         self._scrubbed: Counter[str] = Counter()  # by kind
-        self._attributes: dict[DeviceAttribute, DeviceAttribute] = {}  # equal ones, to be shared
+        self.item_reader = SharingItemReader(context)  # of dumps
         self.on_object: Callable[[str], None] = _nobody  # called with the source of each object
         self._documents: list[Document] = []  # of manifests, to write them again
         self._keys: dict[int, ObjectKey] = {}  # of the objects of documents, by identity
+        self._operators = Operators()
         self.refused: list[str] = []
         self.refused_objects: list[RefusedObject] = []
         self.dropped_fields: list[DroppedFields] = []
@@ -131,7 +117,9 @@ class SnapshotBuilder:
         self._warnings += concerns
 
     def finish(self) -> None:
-        """Add the objects that waited for their namespace."""
+        """Add what operators create, if it is not there, and what waited for its namespace."""
+        for made in self._operators.missing(self._objects, self._namespace):
+            self._add_new(made)
         for document, verdict in self._judge.remaining():
             self._add_judged(document, verdict)
 
@@ -148,7 +136,8 @@ class SnapshotBuilder:
     def written(self) -> Iterator[WrittenDocument]:
         """Yield the documents of manifests in the order in which they came."""
         for document in self._documents:
-            yield WrittenDocument(document, self._keys.get(id(document)))
+            made = self._operators.made_of(document)
+            yield WrittenDocument(document, self._keys.get(id(document)), made)
 
     def concerns(self) -> Iterator[Concern]:
         """Yield the concerns about the objects added."""
@@ -174,12 +163,22 @@ class SnapshotBuilder:
         self.on_object(document.source)
         if not self._is_cluster:
             self._documents.append(document)
-        try:
-            kind = kind_of(document.tree, extensions=self._context.extensions)
-        except DecodeError as error:
-            self._without_kind(document, error)
-            return
+        reading: ReadObject | None = document.reading
+        if reading is not None:
+            kind = reading.kind
+        else:
+            try:
+                kind = kind_of(document.tree, extensions=self._context.extensions)
+            except DecodeError as error:
+                if is_workload(document):
+                    self._add_workload(document)
+                else:
+                    self._without_kind(document, error)
+                return
         if kind.name in _IGNORED_KINDS:
+            return
+        if kind.struct in _SELECTING:
+            self._add_selecting(document, kind)
             return
         if kind.name not in _TAKEN_KINDS:
             self._unknown[f"{kind.name} ({kind.api_version}) is not looked at"] += 1
@@ -188,13 +187,21 @@ class SnapshotBuilder:
         else:
             self._add_new(document)
 
+    def _add_workload(self, document: Document) -> None:
+        """Add what an operator creates; a cluster that stored the workload has that already."""
+        if self._is_cluster and _was_stored(document):
+            return
+        try:
+            remarks = self._operators.add(document)
+        except DecodeError as error:
+            self._complain(document, error)
+            return
+        self._warnings += (Concern("remark", f"{_place(document)}: {fact}") for fact in remarks)
+
     def _without_kind(self, document: Document, error: DecodeError) -> None:
         match document.tree:
             case {"apiVersion": str(version), "kind": str(name)} if version and name:
                 if f"{version}/{name}" in _FOREIGN_IGNORED_KINDS:
-                    return
-                if (foreign := _FOREIGN_KINDS.get(f"{version}/{name}")) is not None:
-                    self._add_foreign(document, foreign)
                     return
                 # For kinds that no server has, the error suggests the right kind or version.
                 is_foreign = CATALOGUE.is_foreign(version, name)
@@ -210,7 +217,7 @@ class SnapshotBuilder:
         if served:
             known = ", ".join(f'"{each}"' for each in served)
             reason = f'apiVersion: Unsupported value: "{version}": supported values: {known}'
-            names = _names_in(document.tree, self._namespace)
+            names = names_in(document.tree, self._namespace)
             self.refused_objects.append(RefusedObject(name, *names, (reason,), document.tree))
 
     def _add_stored(self, document: Document) -> None:
@@ -227,22 +234,12 @@ class SnapshotBuilder:
         value = _in_namespace(value, reading.kind, self._namespace)
         if not self._is_cluster:
             self._keys[id(document)] = key_of(value)
-        if isinstance(value, ResourceSlice):
-            self._share_attributes(value)
+        if document.reading is None:
+            self.item_reader.share(value)
         self._add_hub(value, _place(document))
 
-    def _share_attributes(self, published: ResourceSlice) -> None:
-        """Let devices share equal attributes: most are the same for thousands of devices."""
-        known = self._attributes
-        for device in published.spec.devices or ():
-            attributes = device.attributes
-            for name, value in attributes.items():
-                if value in known:
-                    attributes[name] = known[value]
-                elif len(known) < ATTRIBUTES_SHARED_MAX:
-                    known[value] = value
-
-    def _add_foreign(self, document: Document, kind: Kind) -> None:
+    def _add_selecting(self, document: Document, kind: Kind) -> None:
+        """Add an object of which only the selector of pods counts, without validation."""
         try:
             value = decode_tree(document.tree, kind.struct).value
         except DecodeError as error:
@@ -286,7 +283,7 @@ class SnapshotBuilder:
         errors = (f.message for f in verdict.findings if f.severity is not Severity.WARNING)
         names = (verdict.namespace, verdict.name)
         if not verdict.namespace and verdict.stored is None:
-            names = _names_in(document.tree, self._namespace)
+            names = names_in(document.tree, self._namespace)
         refused = RefusedObject(verdict.kind, *names, tuple(errors), document.tree)
         self.refused_objects.append(refused)
         self._keys[id(document)] = refused[:3]
@@ -307,9 +304,6 @@ class SnapshotBuilder:
         self._add_hub(value, place)
 
     def _add_hub(self, value: Any, place: str) -> None:
-        if type(value) in _FOREIGN_STRUCTS:
-            self._put(identified(value), place)
-            return
         kind = CATALOGUE.find(value.api_version, value.kind)
         strategy = strategy_for(kind)
         for gate in strategy.disabled_gates(value, None, self._context):
@@ -319,13 +313,17 @@ class SnapshotBuilder:
         prepared = strategy.prepare_for_create(value, self._context)
         lists_on = self._context.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES)
         if isinstance(prepared, ResourceSlice) and not lists_on:
-            prepared = _without_empty_attributes(prepared)
+            prepared = without_empty_attributes(prepared)
         kept = {"metadata": value.metadata}
         if hasattr(value, "status"):
             kept["status"] = value.status
         self._put(identified(replace(prepared, **kept)), place)
 
     def _put(self, value: Any, place: str) -> None:
+        if isinstance(value, CronJob):
+            if value.spec.suspend:
+                return
+            value = next_job(value)
         key = key_of(value)
         before = self._objects.get(key)
         if before is not None and before[0] != value:
@@ -338,33 +336,14 @@ class SnapshotBuilder:
         self.unreadable.append(f"{document.source}:{line}:{column}: {error}")
 
 
-def _without_empty_attributes(published: ResourceSlice) -> ResourceSlice:
-    """Return a slice without attributes whose only value had a disabled type."""
-    spec = published.spec
-    if not any(_NO_VALUE in device.attributes.values() for device in spec.devices or ()):
-        return published
-    devices = tuple(
-        replace(device, attributes={k: v for k, v in device.attributes.items() if v != _NO_VALUE})
-        for device in spec.devices or ()
-    )
-    return replace(published, spec=replace(spec, devices=devices))
-
-
-def _names_in(tree: Any, namespace: str) -> tuple[str, str]:
-    """Return the namespace and name of an object that was not decoded."""
-    match tree:
-        case {"metadata": {"name": str(name), "namespace": str(own)}}:
-            return own, name
-        case {"metadata": {"name": str(name)}}:
-            return namespace, name
-    return namespace, ""
-
-
 def _nobody(_: str) -> None:
     pass
 
 
 def _was_stored(document: Document) -> bool:
+    if document.reading is not None:
+        of_object = document.reading.value.metadata
+        return bool(of_object.uid or of_object.resource_version)
     tree = document.tree
     metadata = tree.get("metadata") if isinstance(tree, dict) else None
     if not isinstance(metadata, dict):

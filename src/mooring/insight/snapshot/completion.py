@@ -3,6 +3,7 @@
 1. Controllers create the pods that they miss.
 2. Admission gives pods what their runtime classes add, and pods and pod groups their priorities.
 3. The claim controller creates claims from templates, for pod groups and then for pods.
+4. The disruption controller counts the pods of budgets that have no status yet.
 
 Objects that cannot be created are left out: the scheduler then reports the missing ones.
 """
@@ -17,9 +18,11 @@ from msgspec.structs import replace
 
 from mooring.api.core import Pod
 from mooring.api.core.pod import PodResourceClaim
+from mooring.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
 from mooring.api.scheduling import PodGroup, PriorityClass
 from mooring.api.scheduling.v1beta1 import PREEMPT_LOWER_PRIORITY, SYSTEM_CRITICAL_PRIORITY
+from mooring.api.timestamp import Timestamp
 from mooring.claims.claim_templates import (
     claim_from_template,
     find_generated,
@@ -40,6 +43,8 @@ from mooring.claims.pod_claims import (
 from mooring.claims.quotas import CLAIMS, PODS
 from mooring.claims.reservations import consumer_of, is_group_consumer
 from mooring.claims.runtime_classes import with_runtime
+from mooring.client.indexer import Indexer
+from mooring.controllers.disruption import selected_by, status_of
 from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name, listed, titled
 from mooring.insight.snapshot.quotas import SnapshotQuotas, is_charged
@@ -77,7 +82,7 @@ def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) 
     claimed, of_claims = _claimed(prioritised, maker)
     concerns = (*expanded.concerns, *of_runtimes, *of_priorities, *of_claims)
     refused = {**maker.over_quota, **_refused_pods(claimed)}
-    return Completed(claimed, concerns, refused)
+    return Completed(_with_budget_statuses(claimed, context.now), concerns, refused)
 
 
 def _refused_pods(snapshot: Snapshot) -> dict[str, str]:
@@ -170,6 +175,26 @@ def _with_priorities(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:
         )
         for name, users in sorted(missing.items())
     ]
+
+
+def _with_budget_statuses(snapshot: Snapshot, now: Timestamp) -> Snapshot:
+    """Return the snapshot with the status of each budget that has none: it would allow nothing."""
+    none = PodDisruptionBudgetStatus()
+    if all(budget.status != none for budget in snapshot.budgets):
+        return snapshot
+    objects = Indexer()
+    for controller in snapshot.controllers:
+        objects.put(controller)
+
+    def counted(budget: PodDisruptionBudget) -> PodDisruptionBudget:
+        if budget.status != none:
+            return budget
+        space = budget.metadata.namespace
+        pods = selected_by(budget, (p for p in snapshot.pods if p.metadata.namespace == space))
+        status = status_of(objects, budget, pods, now)
+        return budget if isinstance(status, str) else replace(budget, status=status)
+
+    return replace(snapshot, budgets=tuple(map(counted, snapshot.budgets)))
 
 
 def _with(spec: Any, priority: Priority, *, is_pod: bool) -> Any:

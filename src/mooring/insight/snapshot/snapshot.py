@@ -18,7 +18,9 @@ from mooring.api.batch import Job
 from mooring.api.core import Namespace, Node, Pod, ReplicationController, Service
 from mooring.api.core.namespace import ResourceQuota
 from mooring.api.meta import OwnerReference
+from mooring.api.policy import PodDisruptionBudget
 from mooring.api.resource.v1 import (
+    DeviceAttribute,
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
@@ -54,6 +56,7 @@ class Snapshot(Struct, frozen=True):
     services: tuple[Service, ...] = ()
     replication_controllers: tuple[ReplicationController, ...] = ()
     controllers: tuple[Controller, ...] = ()
+    budgets: tuple[PodDisruptionBudget, ...] = ()
     pods: tuple[Pod, ...] = ()
 
     @classmethod
@@ -110,6 +113,7 @@ FIELDS: dict[type, str] = {
     Job: "controllers",
     ReplicaSet: "controllers",
     StatefulSet: "controllers",
+    PodDisruptionBudget: "budgets",
     Pod: "pods",
 }
 
@@ -226,3 +230,18 @@ def is_new(value: Any) -> bool:
     if metadata.resource_version:
         return False
     return metadata.uid in ("", stand_in_uid(value.kind, metadata.namespace, metadata.name))
+
+
+_NO_VALUE = DeviceAttribute()
+
+
+def without_empty_attributes(published: ResourceSlice) -> ResourceSlice:
+    """Return a slice without attributes whose only value had a disabled type."""
+    spec = published.spec
+    if not any(_NO_VALUE in device.attributes.values() for device in spec.devices or ()):
+        return published
+    devices = tuple(
+        replace(device, attributes={k: v for k, v in device.attributes.items() if v != _NO_VALUE})
+        for device in spec.devices or ()
+    )
+    return replace(published, spec=replace(spec, devices=devices))

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from mooring.api.batch import Job
+from mooring.api.batch import CronJob, Job
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.core import Pod
 from mooring.api.core.pod import FAILED, SUCCEEDED
@@ -37,6 +37,7 @@ from mooring.controllers.pod_control import (
 from mooring.insight.errors import TooManyPodsError
 from mooring.insight.messages import Concern, full_name, titled
 from mooring.insight.snapshot.snapshot import Controller, Snapshot, identified
+from mooring.validation.job import JobStrategy, with_selector
 from mooring.validation.registry import before_create
 from mooring.validation.strategy import Context
 
@@ -80,6 +81,21 @@ def model_pod(controller: Controller, context: Context) -> Pod | Concern:
     want = PodToCreate(f"{controller.metadata.name}-0")
     made = _make(controller, [want], ExistingPods(Snapshot()), context)
     return made if isinstance(made, Concern) else made[0]
+
+
+def next_job(cron_job: CronJob) -> Job:
+    """Return the next job of a cron job, with its defaults; no clock gives it its number."""
+    template, metadata = cron_job.spec.job_template, cron_job.metadata
+    job = Job(
+        metadata=ObjectMeta(
+            name=f"{metadata.name}-1",
+            namespace=metadata.namespace,
+            labels=template.metadata.labels,
+            annotations=template.metadata.annotations,
+        ),
+        spec=template.spec,
+    )
+    return with_selector(identified(JobStrategy.set_defaults(job)))
 
 
 # --- which pods are missing -------------------------------------------------------------
@@ -207,9 +223,9 @@ def _spec(controller: Controller) -> Any:
     spec = controller.spec.template.spec
     if not isinstance(controller, StatefulSet):
         return spec
-    # Every pod has volume claims of its own; that matters here, not which ones.
+    # Every pod has volume claims of its own, which are made with it and restrict no nodes.
     names = [_volume_name(claim) for claim in controller.spec.volume_claim_templates]
-    volumes = tuple({"name": n, "persistentVolumeClaim": {"claimName": n}} for n in names)
+    volumes = tuple({"name": n, "emptyDir": {}} for n in names)
     return replace(spec, volumes=(*spec.volumes, *volumes)) if volumes else spec
 
 

@@ -331,10 +331,11 @@ class Rehearsal:
 
         def gang(group: PodGroup) -> Gang:
             members = [each for each in here if self._is_in(each, group, objects)]
-            found = (e.spec.node_name or placed.get(full_name(e), "") for e in members)
-            nodes = tuple(node for node in found if node)
+            found = ((e, e.spec.node_name or placed.get(full_name(e), "")) for e in members)
+            there = [(each, node) for each, node in found if node]
             own = tuple(each for each in pods if group_name(each) == group.metadata.name)
-            return Gang(group, own, scheduled=len(nodes), existing=len(members), nodes=nodes)
+            on, nodes = zip(*there, strict=True) if there else ((), ())
+            return Gang(group, own, len(there), len(members), nodes=nodes, placed=on)
 
         root = cluster.forest.root_of((GROUP, namespace, name))
         unit = unit_of(cluster, root, gang)

@@ -27,6 +27,7 @@ from mooring.insight.explain.situation import (
     Tolerate,
 )
 from mooring.insight.messages import counted, listed
+from mooring.insight.plan.evaluation_limit import SIMPLER, TOOK_LONG
 
 HOLDERS_SHOWN_MAX: Final = 2
 _RANKS: Final[dict[type, FixRank]] = {
@@ -238,6 +239,8 @@ def _error_advice(case: DeviceCase) -> Iterator[Proposal]:
         )
         text = f"{owner}: guard what some devices lack with has() or .?name.orValue(…)"
         yield Proposal(text, FixRank.ADVICE)
+    elif TOOK_LONG in message:
+        yield Proposal(SIMPLER, FixRank.ADVICE)
     else:
         text = "correct what the error names; moor validate shows the place"
         yield Proposal(text, FixRank.ADVICE)

@@ -19,7 +19,7 @@ from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.mistake import RepairKind
 from mooring.insight.expressions.repairs import ExpressionRepair, SelectorDiagnosis, diagnose
 from mooring.insight.messages import counted, fitting, listed
-from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.written_objects import RefusedObject
 
 REPAIRS_MAX: Final = 6
 _RANKS: Final = {

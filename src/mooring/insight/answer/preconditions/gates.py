@@ -9,7 +9,7 @@ from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.nodes.extended import container_amounts
 from mooring.insight.answer.preconditions.references import claim_sources
 from mooring.insight.messages import full_name
-from mooring.insight.snapshot.builder import DroppedFields
+from mooring.insight.snapshot.written_objects import DroppedFields
 
 # What users write, by gate. Without a gate for taints there are none, so tolerations do not matter.
 _OF_CLAIMS: Final = {

@@ -18,8 +18,8 @@ from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.preconditions.refusals import refused_object
 from mooring.insight.answer.preconditions.refused_claims import refused_claim
 from mooring.insight.messages import full_name, listed, nearest
-from mooring.insight.snapshot.builder import RefusedObject
 from mooring.insight.snapshot.completion import NO_PRIORITY, TERMINATING
+from mooring.insight.snapshot.written_objects import RefusedObject
 from mooring.kit.similar_names import LIKENESS_MIN, telling_words
 
 # --- classes --------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.evaluation import ExpressionEvaluator, evaluator_of
 from mooring.insight.expressions.respelling import misspelt
 from mooring.insight.messages import listed, nearest
-from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.written_objects import RefusedObject
 
 _AMOUNT: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGTPEkmgtpe])([iI]?)[bB]?\s*")
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")

@@ -19,7 +19,7 @@ from mooring.insight.answer.changes.edits import ObjectChange, edited_tree
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.preconditions.refusal_repairs import Refusal, Repair, repair_of
 from mooring.insight.messages import fitting
-from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.written_objects import RefusedObject
 from mooring.validation.registry import before_create
 
 NOUNS: Final = {"ResourceClaimTemplate": "template", "ResourceClaim": "claim", "Pod": "pod"}

@@ -31,7 +31,7 @@ from mooring.insight.expressions.evaluation import (
 )
 from mooring.insight.expressions.published_devices import qualified
 from mooring.insight.messages import listed, nearest
-from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.written_objects import RefusedObject
 
 _STEP: Final = re.compile(r"([A-Za-z]+)|\[(\d+)\]")
 _TYPE: Final = re.compile(r"must evaluate to .*, not (.*)$", re.DOTALL)
