@@ -1,7 +1,10 @@
 """Dumps of large clusters, as `kubectl get -A -o json` and `-o yaml` print them.
 
 Every node has eight GPUs in one slice. Each pod has a claim that was made from a template and
-got one, two or four GPUs of one node. Names are of typical length, and all uids differ.
+got one, two or four GPUs of one node. Names are of typical length, and all uids differ. Pods and
+nodes have what a kubelet and a server put there, with names of their own where real ones have them
+(`kube-api-access-x7k2p`), so that texts which are equal here are equal in real dumps as well.
+Managed fields are left out, as kubectl does unless it is asked for them.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any, NamedTuple, TextIO
 Tree = dict[str, Any]
 
 GPUS_PER_NODE = 8
+IMAGES_PER_NODE = 10  # A kubelet reports up to 50.
 DRIVER = "gpu.nvidia.com"
 CLASS = "gpu.nvidia.com"
 NAMESPACES = tuple(f"team-{number:02d}" for number in range(20))
@@ -50,12 +54,17 @@ def cluster_objects(size: DumpSize) -> Iterator[Tree]:
         yield _pod(each, pod_uid)
 
 
+_ESCAPES = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
+
+
 def write_json(objects: Iterator[Tree], file: TextIO) -> None:
     """Write one list of objects, indented as kubectl does it."""
     file.write('{\n    "apiVersion": "v1",\n    "items": [')
     comma = ""
     for each in objects:
         lines = json.dumps(each, indent=4, sort_keys=True).replace("\n", "\n        ")
+        for sign, escape in _ESCAPES:  # as Go does, for HTML
+            lines = lines.replace(sign, escape)
         file.write(f"{comma}\n        {lines}")
         comma = ","
     head = json.dumps({"kind": "List", "metadata": {"resourceVersion": ""}}, indent=4)
@@ -91,6 +100,11 @@ class _Worker(NamedTuple):
     def claim(self) -> str:
         """The name of the claim, as the claim controller makes it."""
         return f"{self.name}-gpus-{self.number * 7919 % 0xFFFFF:05x}"
+
+    @property
+    def token_volume(self) -> str:
+        """The name of the volume that admission adds, which ends at random."""
+        return f"kube-api-access-{self.number * 15485863 % 60466176:05x}"[:21]
 
     @property
     def devices(self) -> list[str]:
@@ -187,6 +201,7 @@ def _node(number: int, uids: Iterator[str]) -> Tree:
             "capacity": {**room, "pods": "110"},
             "conditions": [_condition(*each) for each in _CONDITIONS],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+            "images": [_image(number, each) for each in range(IMAGES_PER_NODE)],
             "nodeInfo": {
                 "architecture": "amd64",
                 "bootID": next(uids),
@@ -200,6 +215,19 @@ def _node(number: int, uids: Iterator[str]) -> Tree:
                 "systemUUID": next(uids),
             },
         },
+    }
+
+
+def _image(node: int, index: int) -> Tree:
+    """Return an image on a node; the pods' is on all of them, others on some."""
+    name = "train" if index == 0 else f"tool-{(node + index) % 50}"
+    digest = uuid.uuid5(uuid.NAMESPACE_DNS, name).hex * 2
+    return {
+        "names": [
+            f"registry.example.com/ml/{name}@sha256:{digest}",
+            f"registry.example.com/ml/{name}:2026-02-27",
+        ],
+        "sizeBytes": 9_000_000_000 // (index + 1),
     }
 
 
@@ -350,12 +378,38 @@ def _claim(worker: _Worker, pod_uid: str, uids: Iterator[str]) -> Tree:
     }
 
 
+def _owner_of(worker: _Worker) -> Tree:
+    """Return the reference to a controller that the dump does not have, as is common."""
+    job = worker.number // 50
+    return {
+        "apiVersion": "training.example.com/v1",
+        "blockOwnerDeletion": True,
+        "controller": True,
+        "kind": "TrainJob",
+        "name": f"train-{job:03d}",
+        "uid": str(uuid.uuid5(uuid.NAMESPACE_URL, str(job))),
+    }
+
+
+_POD_CONDITIONS = (
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodScheduled",
+)
+
+
 def _pod(worker: _Worker, uid: str) -> Tree:
+    host = f"10.{worker.node >> 8}.{worker.node & 255}.10"
+    own = f"10.{128 + (worker.node >> 8)}.{worker.node & 255}.{worker.first + 2}"
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "creationTimestamp": "2026-03-01T09:00:00Z",
+            "generateName": f"train-{worker.number // 50:03d}-worker-",
+            "generation": 1,
             "labels": {
                 "app.kubernetes.io/name": "train",
                 "training.example.com/job-name": f"train-{worker.number // 50:03d}",
@@ -363,25 +417,52 @@ def _pod(worker: _Worker, uid: str) -> Tree:
             },
             "name": worker.name,
             "namespace": worker.namespace,
+            "ownerReferences": [_owner_of(worker)],
             "resourceVersion": str(int(uid[:6], 16)),
             "uid": uid,
         },
         "spec": _pod_spec(worker),
         "status": {
             "conditions": [
-                {"lastProbeTime": None, "lastTransitionTime": MADE, "status": "True", "type": type_}
-                for type_ in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+                {
+                    "lastProbeTime": None,
+                    "lastTransitionTime": MADE,
+                    "observedGeneration": 1,
+                    "status": "True",
+                    "type": type_,
+                }
+                for type_ in _POD_CONDITIONS
             ],
-            "containerStatuses": [_container_status(uid)],
-            "hostIP": f"10.{worker.node >> 8}.{worker.node & 255}.10",
+            "containerStatuses": [_container_status(worker, uid)],
+            "hostIP": host,
+            "hostIPs": [{"ip": host}],
+            "observedGeneration": 1,
             "phase": "Running",
-            "podIP": "10.244.0.10",
-            "podIPs": [{"ip": "10.244.0.10"}],
+            "podIP": own,
+            "podIPs": [{"ip": own}],
             "qosClass": "Burstable",
             "resourceClaimStatuses": [{"name": "gpus", "resourceClaimName": worker.claim}],
             "startTime": "2026-03-01T09:00:00Z",
         },
     }
+
+
+ACCOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+_TOKEN_SOURCES = (
+    {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+    {"configMap": {"items": [{"key": "ca.crt", "path": "ca.crt"}], "name": "kube-root-ca.crt"}},
+    {
+        "downwardAPI": {
+            "items": [
+                {
+                    "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
+                    "path": "namespace",
+                }
+            ]
+        }
+    },
+)
+_ROOM = {"cpu": "8", "memory": "64Gi"}
 
 
 def _pod_spec(worker: _Worker) -> Tree:
@@ -395,14 +476,14 @@ def _pod_spec(worker: _Worker) -> Tree:
                 "name": "worker",
                 "resources": {
                     "claims": [{"name": "gpus"}],
-                    "requests": {"cpu": "8", "memory": "64Gi"},
+                    "requests": _ROOM,
                 },
                 "terminationMessagePath": "/dev/termination-log",
                 "terminationMessagePolicy": "File",
                 "volumeMounts": [
                     {
-                        "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
-                        "name": "kube-api-access",
+                        "mountPath": ACCOUNT_PATH,
+                        "name": worker.token_volume,
                         "readOnly": True,
                     }
                 ],
@@ -433,30 +514,35 @@ def _pod_spec(worker: _Worker) -> Tree:
         ],
         "volumes": [
             {
-                "name": "kube-api-access",
-                "projected": {
-                    "defaultMode": 420,
-                    "sources": [
-                        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}
-                    ],
-                },
+                "name": worker.token_volume,
+                "projected": {"defaultMode": 420, "sources": list(_TOKEN_SOURCES)},
             }
         ],
     }
 
 
-def _container_status(uid: str) -> Tree:
+def _container_status(worker: _Worker, uid: str) -> Tree:
     digest = uid.replace("-", "") * 2
+    mount = {
+        "mountPath": ACCOUNT_PATH,
+        "name": worker.token_volume,
+        "readOnly": True,
+        "recursiveReadOnly": "Disabled",
+    }
     return {
+        "allocatedResources": _ROOM,
         "containerID": f"containerd://{digest}",
         "image": "registry.example.com/ml/train:2026-02-27",
         "imageID": f"registry.example.com/ml/train@sha256:{'ab' * 32}",
         "lastState": {},
         "name": "worker",
         "ready": True,
+        "resources": {"claims": [{"name": "gpus"}], "requests": _ROOM},
         "restartCount": 0,
         "started": True,
         "state": {"running": {"startedAt": "2026-03-01T09:00:10Z"}},
+        "user": {"linux": {"gid": 0, "supplementalGroups": [0], "uid": 0}},
+        "volumeMounts": [mount],
     }
 
 

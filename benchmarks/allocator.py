@@ -133,12 +133,12 @@ def _best_row(rows: tuple[Row, ...]) -> Row:
 def _warm(problem: Problem) -> float:
     inventory = filled(problem)
     texts = [encode_json(claim) for claim in problem.claims]
-    _solve(inventory, problem)
+    solve(inventory, problem)
 
     def once() -> float:
         claims = tuple(decode_json(text, ResourceClaim).value for text in texts)
         asked = replace(problem, claims=claims)
-        return _timed(lambda: _solve(inventory, asked))
+        return _timed(lambda: solve(inventory, asked))
 
     return _best(once, rounds=10 * ROUNDS)
 
@@ -147,8 +147,8 @@ def _cold(problem: Problem) -> float:
     numbers = iter(range(1_000_000))
 
     def once() -> float:
-        unseen = _marked(problem, next(numbers))
-        return _timed(lambda: _solve(filled(unseen), unseen))
+        unseen = marked(problem, next(numbers))
+        return _timed(lambda: solve(filled(unseen), unseen))
 
     return _best(once, rounds=ROUNDS)
 
@@ -157,9 +157,9 @@ def _first_look(problem: Problem) -> float:
     numbers = iter(range(1_000_000, 2_000_000))
 
     def once() -> float:
-        unseen = _marked(problem, next(numbers))
+        unseen = marked(problem, next(numbers))
         inventory = filled(unseen)
-        return _timed(lambda: _solve(inventory, unseen))
+        return _timed(lambda: solve(inventory, unseen))
 
     return _best(once, rounds=ROUNDS)
 
@@ -172,17 +172,18 @@ def _best(once: Callable[[], float], *, rounds: int) -> float:
     return min(times) * 1e6
 
 
-def _solve(inventory: Inventory, problem: Problem) -> None:
+def solve(inventory: Inventory, problem: Problem) -> None:
+    """Allocate, and build the results."""
     answer = allocate(inventory, problem.node, problem.claims)
     if isinstance(answer, Allocated):
         answer.results(lambda: SHARE_ID)
 
 
-def _marked(problem: Problem, number: int) -> Problem:
+def marked(problem: Problem, number: int) -> Problem:
     """Return the problem with devices that were never seen before, so that nothing is cached."""
     mark = DeviceAttribute(int_value=number)
 
-    def marked(slice_: ResourceSlice) -> ResourceSlice:
+    def with_mark(slice_: ResourceSlice) -> ResourceSlice:
         devices = slice_.spec.devices
         if not devices:
             return slice_
@@ -193,7 +194,7 @@ def _marked(problem: Problem, number: int) -> Problem:
         spec = msgspec.structs.replace(slice_.spec, devices=new)
         return msgspec.structs.replace(slice_, spec=spec)
 
-    return replace(problem, slices=tuple(map(marked, problem.slices)))
+    return replace(problem, slices=tuple(map(with_mark, problem.slices)))
 
 
 def _print_rows(rows: list[Row], factor: float) -> None:

@@ -17,7 +17,7 @@ from mooring.api.core.pod import Pod
 from mooring.scheduler.framework import RankingWork
 from mooring.scheduler.node_ranking import NodeRanking
 from mooring.scheduler.node_snapshot import NodeSnapshot
-from mooring.scheduler.plugins.registry import score_nodes
+from mooring.scheduler.plugins.registry import DEFAULT_PROFILE, score_nodes
 from mooring.scheduler.pod_signature import SignatureCache, sign
 from mooring.scheduler.topology_state import TopologyState
 
@@ -60,12 +60,15 @@ def measure(
     def rank() -> None:
         NodeRanking(snapshot, signature, RankingWork()).choose()
 
+    def score() -> None:
+        score_nodes(DEFAULT_PROFILE, signature, feasible, state)
+
     figures = (
         best_s(lambda: sign(one)) * 1e6,
         best_s(lambda: signatures.of(one)) * 1e6,
         best_s(lambda: TopologyState(signature, snapshot.inputs)) * 1e3,
         best_s(rank) * 1e6 / NODES,
-        best_s(lambda: score_nodes(signature, feasible, state)) * 1e6 / max(len(feasible), 1),
+        best_s(score) * 1e6 / max(len(feasible), 1),
         best_s(next_pod) * 1e3,
     )
     sign_us, cached_us, state_ms, rank_us, scores_us, next_ms = figures

@@ -6,12 +6,15 @@ import base64
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from mooring.api.catalogue import SERVED
+from mooring.client.writes import Create, Patch, Target
 from mooring.insight.answer.changes.edits import Edit, ObjectChange
 from mooring.insight.answer.finding import Answer, Fix, FixRank
+from mooring.kit.clock import ManualClock
 from soak import (
     Plan,
     allocator,
@@ -40,19 +43,23 @@ from soak._fixes.trial import Trial
 from soak._hostile.answers import AnswerLaws, Findings
 from soak._hostile.bodies import Bodies
 from soak._hostile.grammar import Grammar
+from soak._hostile.objects import KINDS as HOSTILE_KINDS
 from soak._hostile.requests import Attack, Requests
 from soak._hostile.site import HostileSite
 from soak._hostile.users import STATIC, Canaries, User, users_of
 from soak._hostile.values import Lexicon
 from soak._http import Reply
 from soak._live.actions import Action
-from soak._live.history import shrink
+from soak._live.history import USED, shrink
+from soak._live.server import Server as LiveServer
 from soak._node.laws import BrokenLawError, held
 from soak._node.programs import Site
 from soak._servers import Server
 from soak._weeks.growth import Growths
 from tests.allocator.problems import FAMILIES
 from tests.corpus import corpus
+from tests.scheduler.makers import pod
+from tests.scheduler.scenes import group
 
 SEED = 6
 
@@ -69,7 +76,8 @@ CASES = 400
 NOTHING = ObjectChange("Pod", TEAM, "train", (Edit(("metadata", "labels", "a"), "b"),))
 
 NAMES = (
-    *("allocator", "cel", "disk", "fixes", "hostile", "http-fuzz", "live", "livescheduler"),
+    *("allocator", "cel", "disk", "expensive-pods", "fixes", "hostile", "http-fuzz"),
+    *("live", "livescheduler"),
     "node",
     "reading",
     "scheduler",
@@ -187,6 +195,18 @@ def test_a_history_of_a_control_plane_is_decided_by_seed_and_number() -> None:
     cases = [live.make_case(SEED, 3) for _ in range(2)]
     assert cases[0].outcomes() == cases[1].outcomes()
     assert str(live.make_case(SEED, live.EMBEDDED_EVERY - 1)).endswith("on the real server")
+
+
+@pytest.mark.parametrize("value", [pod("p"), group("gang")], ids=lambda each: each.kind)
+def test_what_is_only_said_of_an_object_moves_nothing(value: Any) -> None:
+    server = LiveServer(Random(SEED), ManualClock(), USED)
+    target = Target.of(server.write(Create(value)))
+    moved = server.moved
+    condition = {"type": "Waits", "status": "True", "reason": "Quota", "message": "exceeded"}
+    server.write(Patch(target, {"status": {"conditions": [condition]}}, "status"))
+    assert (server.model.revision, server.moved) == (2, moved)
+    server.write(Patch(target, {"metadata": {"labels": {"a": "b"}}}))
+    assert server.moved == server.model.revision == 3
 
 
 def test_a_broken_history_is_shrunk_to_a_short_story() -> None:
@@ -338,7 +358,7 @@ def test_hostile_requests_are_of_every_user_kind_and_shape() -> None:
     requests, random = hostile_requests(), Random(SEED)
     made = [requests.make(random) for _ in range(4000)]
     assert {each.shape for each in made} == {"whole", "watch", "stream", "odd"}
-    assert {each.kind for each in made if each.kind} == set(SERVED)
+    assert {each.kind for each in made if each.kind} == set(HOSTILE_KINDS)
     assert {each.user.name for each in made} == {each.name for each in hostile_users()} | {
         "several"
     }

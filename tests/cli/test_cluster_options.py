@@ -121,10 +121,10 @@ def test_a_broken_gzip_file_is_unreadable(tmp_path: Path) -> None:
 
 def test_a_gzip_bomb_is_not_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "bomb.json.gz"
-    path.write_bytes(gzip.compress(bytes(257 * 2**20), 1))
+    path.write_bytes(gzip.compress(bytes(385 * 2**20), 1))
     result = count("--on", str(path))
     assert result.exit_code == 3
-    assert "larger than 256 MiB" in result.stderr
+    assert "larger than 384 MiB" in result.stderr
 
 
 def test_a_missing_file_is_told_and_the_rest_is_read(tmp_path: Path) -> None:

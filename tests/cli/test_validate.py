@@ -194,10 +194,10 @@ def test_a_name_that_is_too_long_for_a_file_is_one_line() -> None:
 
 def test_a_huge_file_is_refused_without_reading_it(folder: Path) -> None:
     with (folder / "x.yaml").open("wb") as file:
-        os.truncate(file.fileno(), 300 * 1024 * 1024)
+        os.truncate(file.fileno(), 400 * 1024 * 1024)
     result = validate("-f", "x.yaml")
     assert result.exit_code == 3
-    assert "x.yaml: larger than 256 MiB, which is all that is read" in result.stderr
+    assert "x.yaml: larger than 384 MiB, which is all that is read" in result.stderr
 
 
 def test_a_fault_in_a_file_does_not_keep_others_from_being_checked(folder: Path) -> None:
@@ -251,25 +251,25 @@ def test_what_is_no_object_of_a_known_kind_is_refused(text: str, message: str) -
 # --- kinds that are not checked -----------------------------------------------------------
 
 EVERYDAY = """\
-apiVersion: v1
-kind: Service
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
 metadata: {name: web}
 ---
-apiVersion: batch/v1
-kind: CronJob
+apiVersion: argoproj.io/v1alpha1
+kind: CronWorkflow
 metadata: {name: nightly}
 ---
-apiVersion: v1
-kind: PersistentVolumeClaim
+apiVersion: snapshot.storage.k8s.io/v1
+kind: VolumeSnapshot
 metadata: {name: data}
 ---
-apiVersion: networking.k8s.io/v1
-kind: NetworkPolicy
+apiVersion: cilium.io/v2
+kind: CiliumNetworkPolicy
 metadata: {name: closed}
 ---
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: again}
 ---
 apiVersion: example.com/v1alpha1
 kind: Widget
@@ -293,7 +293,9 @@ def test_objects_of_kinds_that_cannot_be_checked_are_counted_in_one_note() -> No
         "9 objects in 1 file: 1 accepted, 0 refused, 0 warnings, 8 not checked\n"
     )
     (note,) = result.stderr.splitlines()
-    assert note.startswith("note: 8 objects of kinds that are not checked: CronJob (batch/v1), ")
+    assert note.startswith(
+        "note: 8 objects of kinds that are not checked: Certificate (cert-manager.io/v1), "
+    )
     assert "Widget (example.com/v1alpha1)" in note
 
 
@@ -306,16 +308,15 @@ def test_quiet_still_notes_what_is_not_checked() -> None:
 def test_strict_kinds_refuses_what_cannot_be_checked() -> None:
     result = check(EVERYDAY, "--strict-kinds")
     assert result.exit_code == 1
-    assert '1:1: error: Service web: kind "Service" in version "v1" is not known here' in (
-        result.stdout.replace("2:1", "1:1")
-    )
+    fact = 'kind "ServiceMonitor" in version "monitoring.coreos.com/v1" is not known here'
+    assert f"1:1: error: ServiceMonitor web: {fact}" in result.stdout.replace("2:1", "1:1")
     assert "8 objects in 1 file: 0 accepted, 8 refused" in result.stdout
     assert not result.stderr
 
 
 def test_json_counts_what_is_not_checked() -> None:
     report = json.loads(check(EVERYDAY, "-o", "json").output)
-    assert report["notChecked"]["Service (v1)"] == 1
+    assert report["notChecked"]["ServiceMonitor (monitoring.coreos.com/v1)"] == 1
     assert report["summary"]["notChecked"] == 8
     assert report["objects"] == []
 

@@ -131,6 +131,8 @@ class _Stream:
 def _name(write: Create | Update | Patch | Apply | Delete) -> str:
     verb = type(write).__name__.lower()
     part = getattr(write, "subresource", "")
+    if isinstance(write, Update) and write.with_status:
+        part = "and status"
     if isinstance(write, Create | Update):
         kind = "Pod/binding" if isinstance(write.value, Binding) else type(write.value).__name__
     else:

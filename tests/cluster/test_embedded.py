@@ -97,7 +97,7 @@ def test_the_scheduler_has_the_features_that_the_gates_switch_on(tmp_path: Path)
             features = cluster.scheduling.scheduler.cache.cluster.features
             assert features == Features.of(gates)
             assert not features.node_allocatable
-            assert not cluster.scheduling.config.filter_timeout_s
+            assert not cluster.scheduling.config.profiles[0].filter_timeout_s
 
     asyncio.run(run())
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from mooring.api.catalogue import FOREIGN
 from mooring.api.codec import decode_tree
 from mooring.api.coordination import Lease
 from mooring.api.core import Pod
@@ -136,8 +135,7 @@ def test_a_scheduler_whose_role_has_no_groups_and_no_taint_rules_does_not_ask_fo
 
     async def run() -> None:
         async with asyncio.timeout(60), embedded(tmp_path, ProgramContext(gates=gates)) as cluster:
-            missing = {kind.name for kind in FOREIGN}  # which only Kubernetes has
-            assert set(cluster.scheduling.informers.causes) == missing
+            assert not cluster.scheduling.informers.causes
             # The garbage collector looks for all kinds; these are not served, and not missed.
             causes = cluster.controlling.informers.causes
             assert set(causes.values()) <= {"404 page not found"}

@@ -12,7 +12,8 @@ from mooring.api.core.pod import Pod
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourceClaimTemplate, ResourceClaimTemplateSpec
 from mooring.api.timestamp import Timestamp
-from mooring.client.writes import Create
+from mooring.client.errors import ForbiddenError
+from mooring.client.writes import Apply, Create, Delete, Patch, Update
 from mooring.cluster.programs import (
     ControllerProgram,
     ProgramContext,
@@ -20,6 +21,7 @@ from mooring.cluster.programs import (
     run_all,
     shared_informers,
 )
+from mooring.scheduler.live import SchedulerConfig
 from tests.cluster.model_server import ModelServer
 from tests.scheduler.makers import node
 from tests.scheduler.scenes import NOW, claim, device_class, slice_of, user
@@ -35,16 +37,27 @@ class Work(NamedTuple):
     attempts: int
 
 
-async def _work() -> Work:
+class WithoutJoinedWrites(ModelServer):
+    """A server that refuses an object together with its status."""
+
+    async def write(self, write: Create | Update | Patch | Apply | Delete) -> Any:
+        """Carry out other writes."""
+        if isinstance(write, Update) and write.with_status:
+            raise ForbiddenError("not both at once", code=403, reason="Forbidden")
+        return await super().write(write)
+
+
+async def _work(*, joins_writes: bool = False, kind: type[ModelServer] = ModelServer) -> Work:
     """Let pods come that share a template, and return what was done until they were bound."""
-    server = ModelServer(Timestamp(NOW))
+    server = kind(Timestamp(NOW))
     spec = ResourceClaimTemplateSpec(spec=claim("c").spec)
     metadata = ObjectMeta(name="template", namespace="default")
     server.model.put(device_class(), node("n1"), slice_of("n1", PODS))
     server.model.put(ResourceClaimTemplate(metadata=metadata, spec=spec))
     context = ProgramContext()
     informers = shared_informers(server, context)
-    scheduling = SchedulerProgram(server, context, informers=informers)
+    config = SchedulerConfig(joins_claim_writes=joins_writes)
+    scheduling = SchedulerProgram(server, context, config=config, informers=informers)
     controlling = ControllerProgram(server, context, informers=informers)
     task = asyncio.create_task(run_all(informers, scheduling, controlling))
     await informers.wait_for_sync()
@@ -89,6 +102,28 @@ def test_a_pod_with_a_claim_template_takes_six_requests() -> None:
         ),
         PODS,
     )
+
+
+def test_in_one_process_it_takes_five() -> None:
+    work = asyncio.run(_work(joins_writes=True))
+    assert work.requests == dict.fromkeys(
+        (
+            "create ResourceClaim",
+            "apply Pod/status",
+            "update ResourceClaim/and status",  # finalizer, devices and reservation
+            "create Pod/binding",
+            "create Event",
+        ),
+        PODS,
+    )
+    assert work.attempts == PODS
+
+
+def test_a_joined_write_that_is_refused_is_made_in_two() -> None:
+    work = asyncio.run(_work(joins_writes=True, kind=WithoutJoinedWrites))
+    assert work.requests["update ResourceClaim"] == PODS
+    assert work.requests["update ResourceClaim/status"] == PODS
+    assert work.attempts == PODS
 
 
 def test_the_scheduler_tries_a_pod_once() -> None:

@@ -10,9 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.stories.page import shown
+from tests.stories.page import lines_of, shown
 from tests.stories.playing import play_scene
-from tests.stories.scenes import Told, all_scenes, differences
+from tests.stories.scenes import Played, Told, all_scenes
 from tests.stories.stage import RefusedManifestError
 
 
@@ -29,16 +29,16 @@ def _play(told: Told) -> int:
     print(f"{told.name}: {told.scene.title}")
     with tempfile.TemporaryDirectory() as folder:
         try:
-            found = play_scene(told, Path(folder))
+            ended = play_scene(told, Path(folder))
         except RefusedManifestError as refused:
             print(f"  refused: {refused}")
             return int(not told.scene.refused or told.scene.refused not in str(refused))
-    for played in found:
-        print(f"  {shown(played)}")
-    missing, _ = differences(told.scene.pods, found)
-    for played in missing:
-        print(f"  not so: {shown(played)}")
-    return int(bool(missing))
+    for line in lines_of(ended.pods, ended.preempted, ended.then or []):
+        print(f"  {line}")
+    faults = ended.faults(told.scene)
+    for fault in faults:
+        print(f"  not so: {shown(fault) if isinstance(fault, Played) else fault}")
+    return int(bool(faults))
 
 
 if __name__ == "__main__":

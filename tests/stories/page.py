@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from tests.stories.scenes import Played, Told, all_scenes
+from tests.stories.scenes import Played, Scene, Told, all_scenes
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "stories.md"
@@ -33,7 +33,8 @@ The five documents that Mooring is made from tell stories. Each is a folder of
 themselves come from [examples/seeds](../../examples/seeds/README.md), as they are written. For
 every scene below the tests apply the manifests to a cluster within the process (server,
 controllers, scheduler) and make a plan of the same files with `moor plan`, and both must come to
-the outcome that is told here. A device with an amount behind it is a share.
+the outcome that is told here. A device with an amount behind it is a share. Where pods are
+evicted for others, both also come to what is told of the time when these have left.
 """
 
 
@@ -56,6 +57,7 @@ _ORDER = [
     "KEP-6080 derived attributes",
     "KEP-5491 list attributes",
     "concept page",
+    "groups of pods",
     "KEP-6072 numaNode",
     "KEP-5004 extended resources",
 ]
@@ -64,14 +66,30 @@ _ORDER = [
 def _row(told: Told) -> str:
     folder = f"[{told.name}](../../examples/stories/{told.name})"
     scene = told.scene
-    outcome = f"refused: {scene.refused}" if scene.refused else "<br>".join(map(shown, scene.pods))
+    outcome = f"refused: {scene.refused}" if scene.refused else "<br>".join(_outcome(scene))
     cells = (folder, scene.title, outcome)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _outcome(scene: Scene) -> Iterator[str]:
+    return lines_of(scene.pods, scene.preempted, scene.then)
+
+
+def lines_of(
+    pods: Iterable[Played], preempted: Iterable[str], then: Iterable[Played]
+) -> Iterator[str]:
+    """Yield what became of pods, who was evicted for them, and what became of them then."""
+    yield from map(shown, pods)
+    if preempted:
+        yield f"evicted: {', '.join(f'`{name}`' for name in preempted)}"
+        yield from (f"then {shown(each)}" for each in then)
 
 
 def shown(played: Played) -> str:
     """Return what became of a pod, in a line."""
     times = f" ({played.times} times)" if played.times > 1 else ""
+    if played.quiet:
+        return f"`{played.pod}`{times}: no node, without a word"
     if not played.node:
         return f"`{played.pod}`{times}: no node: {played.pending}"
     devices = "; ".join(f"{request}: {names}" for request, names in played.devices.items())

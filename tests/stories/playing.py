@@ -2,28 +2,65 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from mooring.api.core import Pod
 from mooring.insight.plan.placements import stands_for
-from tests.stories.scenes import Played, Told, by_request, shown_device, shown_pod
+from mooring.kit.clock import REAL, ManualClock
+from tests.stories.resting import at_rest
+from tests.stories.scenes import Ended, Played, Told, by_request, shown_device, shown_pod
 from tests.stories.stage import WORKLOADS, Stage, play, profile_trees, trees_of
 
+RETRIES_MAX = 60  # seconds of a clock that is moved: after those, a group is not on its nodes
 
-def play_scene(told: Told, folder: Path) -> list[Played]:
+
+def play_scene(told: Told, folder: Path) -> Ended:
     """Return what became of the pods of a scene in a live cluster with its data in a folder."""
     scene = told.scene
+    # Nobody is tried again while victims leave, unless the clock is moved.
+    clock = ManualClock(datetime.now(UTC)) if scene.preempted else None
 
-    async def act(stage: Stage) -> list[Played]:
+    async def act(stage: Stage) -> Ended:
         if scene.profile:
             await stage.furnish(profile_trees(scene.profile, scene.numa_node))
         await stage.furnish(tree for path in told.cluster for tree in trees_of(path))
         before = {pod.metadata.uid for pod in stage.objects.list(Pod)}
         await stage.apply(*told.manifests, namespace=scene.namespace)
-        pods = [pod for pod in stage.objects.list(Pod) if pod.metadata.uid not in before]
-        return [became(stage, pod, workloads_of(told)) for pod in pods]
+        await at_rest(stage.cluster)
 
-    return play(folder, act)
+        def pods() -> list[Played]:
+            new = [pod for pod in stage.objects.list(Pod) if pod.metadata.uid not in before]
+            return [became(stage, pod, workloads_of(told)) for pod in new]
+
+        ended = Ended(pods(), tuple(_leaving(stage)))
+        if clock is None or not ended.preempted:
+            return ended
+        await _after_victims(stage, clock, ended.preempted)
+        return ended._replace(then=pods())
+
+    return play(folder, act, clock=clock or REAL)
+
+
+def _leaving(stage: Stage) -> list[str]:
+    """Return the pods that the scheduler evicted."""
+    return sorted(
+        pod.metadata.name
+        for pod in stage.objects.list(Pod)
+        if pod.metadata.deletion_timestamp is not None
+        and any(each.reason == "PreemptionByScheduler" for each in pod.status.conditions or ())
+    )
+
+
+async def _after_victims(stage: Stage, clock: ManualClock, victims: tuple[str, ...]) -> None:
+    """Play the kubelets of the victims, and wait until others have their places."""
+    for name in victims:
+        await stage.delete(Pod, name)
+    for _ in range(RETRIES_MAX):
+        await at_rest(stage.cluster)
+        if not any(pod.status.nominated_node_name for pod in stage.objects.list(Pod)):
+            return
+        await clock.advance(1)
 
 
 def workloads_of(told: Told) -> frozenset[str]:
@@ -44,4 +81,5 @@ def became(stage: Stage, pod: Pod, workloads: frozenset[str]) -> Played:
     )
     node = pod.spec.node_name
     message = "" if node else stage.message(pod.metadata.name, pod.metadata.namespace)
-    return Played(name, node, by_request(given) if node else {}, message)
+    quiet = not node and not message
+    return Played(name, node, by_request(given) if node else {}, message, quiet=quiet)

@@ -28,6 +28,7 @@ class Played(Struct, frozen=True, forbid_unknown_fields=True):
     devices: dict[str, str] = {}  # by request
     pending: str = ""  # how the message begins, if there is no node
     times: int = 1  # how many pods this became of
+    quiet: bool = False  # it has no node, and nothing says so: it waits for other pods
 
 
 class Scene(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -40,6 +41,8 @@ class Scene(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     namespace: str = "default"
     profile: str = ""
     numa_node: str = "scalar"
+    preempted: tuple[str, ...] = ()  # the pods of the cluster that are evicted for others
+    then: tuple[Played, ...] = ()  # what becomes of the pods once these have left
     refused: str = ""  # what the server says of a manifest that it does not take
 
 
@@ -70,12 +73,34 @@ class Told(NamedTuple):
     @property
     def options(self) -> tuple[str, ...]:
         """The options of `moor plan` for the scene."""
+        return self.options_on(self.cluster)
+
+    def options_on(self, cluster: Iterable[Path]) -> tuple[str, ...]:
+        """Return the options for the scene on files of another cluster."""
         scene = self.scene
         words = [word for path in self.manifests for word in ("-f", str(path))]
-        words += [word for path in self.cluster for word in ("--on", str(path))]
+        words += [word for path in cluster for word in ("--on", str(path))]
         if scene.profile:
             words += ["--profile", scene.profile, "--numa-node", scene.numa_node]
         return (*words, "-n", scene.namespace, *NOW)
+
+
+class Ended(NamedTuple):
+    """What a scene came to."""
+
+    pods: list[Played]
+    preempted: tuple[str, ...] = ()
+    then: list[Played] | None = None
+
+    def faults(self, scene: Scene) -> list[Any]:
+        """Return what is wanted and not found, and what is found and not wanted."""
+        found = [
+            each
+            for wanted, became in ((scene.pods, self.pods), (scene.then, self.then or []))
+            for side in differences(wanted, became)
+            for each in side
+        ]
+        return found + sorted({*scene.preempted} ^ {*self.preempted})
 
 
 def story_of(name: str) -> Story:
@@ -131,4 +156,5 @@ def differences(wanted: tuple[Played, ...], found: list[Played]) -> tuple[list[A
 
 def _is_met(wanted: Played, found: Played) -> bool:
     same = (wanted.pod, wanted.node, wanted.devices) == (found.pod, found.node, found.devices)
-    return same and found.pending.startswith(wanted.pending) and not (wanted.node and found.pending)
+    said = found.pending.startswith(wanted.pending) and wanted.quiet <= found.quiet
+    return same and said and not (wanted.node and found.pending)

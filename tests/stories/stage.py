@@ -36,6 +36,7 @@ from mooring.insight.plan.placements import stand_in
 from mooring.kit.clock import REAL, Clock
 from mooring.scheduler.live import SchedulerConfig, kinds_of
 from tests.client.servers import until
+from tests.stories.resting import comes_with_others, counted, known
 
 PLAY_S_MAX = 30.0
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -124,12 +125,18 @@ class Stage:
                 await self.cluster.admin.write(Patch(Target(ResourceClaim, space, name), body))
             await self.set_status(kind, space, name, await self._status_of(tree["status"], space))
         await self.seen(kind, space, name)
-        if kind.name == "Pod" and waits and not answer.tree["spec"].get("nodeName"):
+        if kind.name == "PodDisruptionBudget":
+            await counted(self.cluster, space, name)
+        elif kind.name == "Pod" and waits and not self._is_left(answer.tree):
             await until(lambda: self.is_decided(self.pod(name, space)))
         elif kind.name in WORKLOADS:
             replicas = answer.tree["spec"].get("replicas", 1)
             await until(lambda: self._are_decided(name, replicas))
         return answer.tree
+
+    def _is_left(self, tree: dict[str, Any]) -> bool:
+        """Whether a pod is decided already, or later with others."""
+        return bool(tree["spec"].get("nodeName")) or comes_with_others(self.cluster, tree)
 
     async def send(self, tree: dict[str, Any], namespace: str = "default") -> Answer:
         """Create an object from a manifest as it is written, or apply it where it exists."""
@@ -163,7 +170,9 @@ class Stage:
     async def set_status(self, kind: Kind, namespace: str, name: str, status: Any) -> None:
         """Write a status as whoever reports it does."""
         target = Target(kind.struct, namespace, name)
-        await self.cluster.admin.write(Patch(target, {"status": status}, "status"))
+        made = await self.cluster.admin.write(Patch(target, {"status": status}, "status"))
+        if kind.struct is Pod:
+            await known(self.cluster, made)
 
     async def _status_of(self, status: Any, namespace: str) -> Any:
         """Return a status that means the objects here by the names that it says."""

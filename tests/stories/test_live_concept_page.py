@@ -380,7 +380,7 @@ def test_waiting_ends_after_the_time_of_the_configuration(tmp_path: Path) -> Non
     (tree,) = trees_of(SEEDS / f"{CONFIGURATION}.yaml")
     file = decode_tree(tree, KubeSchedulerConfiguration).value
     config = read_config(file, Gates.parse())
-    assert config.binding_timeout_s == 60
+    assert config.profiles[0].binding_timeout_s == 60
     clock = ManualClock(datetime.now(UTC))  # certificates are of today
 
     async def act(stage: Stage) -> None:

@@ -16,6 +16,7 @@ terminal         the only way to print: what is not printable is escaped
 output           tables, JSON, YAML, warnings, ages, progress; the option -o
 apply_fix        `explain --apply-fix`: shows, asks, applies; live_fix: the steps of a fix
 object_argument  the argument KIND/NAME
+scheduler_file   the file of --config and --scheduler-config
 device_trees     devices as JSON, YAML and pictures
 Options          change_options, driver_options, gate_options, program_options, server_options
 """

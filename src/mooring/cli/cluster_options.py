@@ -24,14 +24,10 @@ from mooring.cli.terminal import echo
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.errors import ProfileError
 from mooring.insight.messages import Concern
-from mooring.insight.snapshot.builder import (
-    DroppedFields,
-    RefusedObject,
-    SnapshotBuilder,
-    WrittenDocument,
-)
+from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.insight.snapshot.consistency import check_consistency
 from mooring.insight.snapshot.snapshot import Snapshot, overlay
+from mooring.insight.snapshot.written_objects import DroppedFields, RefusedObject, WrittenDocument
 from mooring.kit.process_memory import garbage_collection_paused, keep_what_exists
 from mooring.validation.strategy import Context
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from mooring.api.documents import Document, Schema
+from mooring.api.documents import Document, ItemReader, Schema
 from mooring.api.gates import Gates
 from mooring.cli.inputs import (
     DocumentPart,
@@ -32,6 +32,11 @@ class Taker(Protocol):
     on_object: Callable[[str], None]  # called with the source of each object
     unreadable: list[str]
     unread: dict[str, tuple[str, ...]]  # kinds that may not be read, but in these namespaces
+
+    @property
+    def item_reader(self) -> ItemReader:
+        """The reader of the items of dumps."""
+        ...
 
     @property
     def gates(self) -> Gates:
@@ -111,7 +116,10 @@ class FileSource(NamedTuple):
             intake.add_concerns(_concerns(part.name, part.content, intake))
         skipped_before, found = len(skipped), False
         try:
-            for document in part.documents(schema=self.schema, skipped=skipped):
+            documents = part.documents(
+                schema=self.schema, skipped=skipped, objects=intake.item_reader
+            )
+            for document in documents:
                 intake.add_document(document)
                 found = True
             if not found and len(skipped) == skipped_before:

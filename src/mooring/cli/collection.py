@@ -9,6 +9,7 @@ import click
 from msgspec.structs import replace
 
 from mooring.api.codec import encode_json
+from mooring.api.custom_workloads import expand_workload, is_workload
 from mooring.api.documents import Document, read
 from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
@@ -18,6 +19,7 @@ from mooring.cli.output import complain, warn
 from mooring.hardware.errors import ProfileError
 from mooring.insight.lint.subjects import LintObject, read_object, read_slice, resource_kind
 from mooring.insight.messages import Concern
+from mooring.insight.snapshot.item_reader import SharingItemReader
 from mooring.validation.strategy import Context
 
 LINES_SHOWN_MAX = 100
@@ -34,6 +36,7 @@ class Collected:
         self._kinds = kinds
         self._namespace = namespace
         self._sources: dict[str, None] = {}
+        self.item_reader = SharingItemReader(context)  # of dumps
         self.slices: list[ResourceSlice] = []
         self.objects: list[LintObject] = []
         self.ignored = 0  # objects of other kinds
@@ -76,7 +79,9 @@ class Collected:
         self._sources.setdefault(document.source.partition("!objects/")[0])  # a snapshot is a file
         kind = resource_kind(document)
         try:
-            if kind == "ResourceSlice":
+            if is_workload(document):
+                self._add_workload(document)
+            elif kind == "ResourceSlice":
                 found = read_slice(document, self._context)
                 self.slices.append(found.stored)
                 if kind in self._kinds:
@@ -88,6 +93,15 @@ class Collected:
         except DecodeError as error:
             line, column = document.locate(error.place)
             self.unreadable.append(f"{document.source}:{line}:{column}: {error}")
+
+    def _add_workload(self, document: Document) -> None:
+        """Collect what an operator creates; a cluster that has the workload has that already."""
+        match document.tree:
+            case {"metadata": {"uid": str(uid)}} if uid:
+                return
+        for made in expand_workload(document).made:
+            if not made.made.is_copy:
+                self.add_document(made.document)
 
     def _in_namespace(self, found: LintObject) -> LintObject:
         metadata = found.value.metadata

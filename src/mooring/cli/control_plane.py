@@ -21,12 +21,14 @@ from mooring.cli.gate_options import (
     gate_options,
     numa_node_option,
 )
-from mooring.cli.scheduler import explain_in_of, scheduler_config
+from mooring.cli.scheduler import explain_in_of
+from mooring.cli.scheduler_file import scheduler_config
 from mooring.cli.server_options import (
     data_dir_option,
     listen_options,
     read_runtime,
     runtime_config_option,
+    without_option,
 )
 from mooring.cli.terminal import say
 
@@ -43,7 +45,7 @@ LOG_FORMAT = "%(part)s%(asctime)s %(levelname)s %(message)s"
     sections=(
         ("Where", ("data_dir", "bind_address", "port")),
         ("Simulated nodes", ("profiles", "form_name")),
-        ("How it works", ("config", "runtime_config", "explain_in", *GATES)),
+        ("How it works", ("config", "without", "runtime_config", "explain_in", *GATES)),
     ),
     context_settings=CONTEXT,
     epilog="Exit status: 0 stopped, 2 usage error, 3 the directory, the store, the port or the "
@@ -66,6 +68,7 @@ LOG_FORMAT = "%(part)s%(asctime)s %(levelname)s %(message)s"
     help="File with a KubeSchedulerConfiguration.",
 )
 @runtime_config_option
+@without_option
 @explain_option
 @gate_options
 @click.pass_context
@@ -83,7 +86,8 @@ def command(ctx: click.Context, /, gates: Gates, data_dir: Path, **given: Any) -
     """
     check_numa_form(given["form_name"], gates)
     explain_in = explain_in_of(given["explain_in"], ctx.params["gates_preset"])
-    config = replace(scheduler_config(given["config"], gates), explain_in=explain_in)
+    config, _ = scheduler_config(given["config"], gates, is_alone=True)
+    config = replace(config, explain_in=explain_in)
     _run(_plan(data_dir, gates, config, given))
 
 
@@ -110,6 +114,7 @@ def _plan(data_dir: Path, gates: Gates, config: Any, given: dict[str, Any]) -> C
         explain=PendingSummary(context.clock.monotonic, gates, extensions=config.extensions),
         fleets=_fleets(given["profiles"], given["form_name"]),
         place=ListenAddress("127.0.0.1", 0, tls),
+        without=given["without"],
         context=context,
     )
 

@@ -16,6 +16,7 @@ from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.object_argument import Subject, no_such, parse_subject, subject_argument
 from mooring.cli.output import Progress, output_option, print_tree, yaml_text
 from mooring.cli.plan import planned
+from mooring.cli.scheduler_file import scheduler_config_option
 from mooring.cli.terminal import echo, echo_paragraph, printable, printable_lines
 from mooring.insight.answer.answer import answers as answers_for
 from mooring.insight.answer.changes.sources import Sources as ObjectSources
@@ -24,6 +25,7 @@ from mooring.insight.answer.finding import Answer, Fix
 from mooring.insight.answer.groups import AnsweredPods, grouped, workload_of
 from mooring.insight.answer.manifests import FixedDocument, fixed_manifests
 from mooring.insight.answer.output import Tone, answer_lines
+from mooring.insight.errors import UnwritableFixError
 from mooring.insight.explain.pods import DiagnosisTimeLimit, Explanation
 from mooring.insight.explain.report import name_of, placed_line
 from mooring.insight.messages import counted, full_name
@@ -78,6 +80,7 @@ _COLOURS = {Tone.CAUSE: ("", "red"), Tone.FIX: ("green", ""), Tone.HINT: ("", "c
 @click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask; for --apply-fix.")
 @output_option("text", "json", "yaml")
 @source_options
+@scheduler_config_option
 def command(
     sources: Sources,
     subject: str | None,
@@ -295,7 +298,10 @@ def _chosen_fix(option: str, answers: list[AnsweredPods], number: int, namespace
 
 def _write_fix(given: ClusterInput, plan: Plan, fix: Fix, output: str) -> None:
     """Print the manifests with a fix made."""
-    fixed = fixed_manifests(fix, given.documents, plan.before, given.context)
+    try:
+        fixed = fixed_manifests(fix, given.documents, plan.before, given.context)
+    except UnwritableFixError as error:
+        raise click.UsageError(f"the fix cannot be written: {error}") from None
     if output == "json":
         print_tree({"apiVersion": "v1", "kind": "List", "items": [each.tree for each in fixed]})
         return

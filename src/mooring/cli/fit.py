@@ -24,6 +24,7 @@ from mooring.cli.output import (
     print_tree,
     warn,
 )
+from mooring.cli.scheduler_file import scheduler_config_option
 from mooring.cli.terminal import echo, printable
 from mooring.insight.errors import TooManyPodsError
 from mooring.insight.fit import (
@@ -72,6 +73,7 @@ PER_NODE = ("NODE", "REPLICAS", "DEVICES", "WHY NO MORE")
 @click.option("--per-node", is_flag=True, help="Print one line per node, with its devices.")
 @output_option(*TABLE_FORMATS, text="Output format; wide names all nodes and devices.")
 @cluster_options
+@scheduler_config_option
 def command(
     given: ClusterInput,
     subject: str | None,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from mooring.api.catalogue import FOREIGN, KINDS
+from mooring.api.catalogue import KINDS
 from mooring.api.core import Namespace, Node, Pod
 from mooring.api.core.namespace import ResourceQuota
 from mooring.api.errors import ApiError
@@ -30,7 +30,7 @@ from mooring.insight.snapshot.snapshot import FIELDS
 REQUESTS_MAX = 16  # at a time
 NAMESPACES_MAX = 2000  # in which a kind is looked for
 
-_NAMESPACED = {kind.struct for kind in (*KINDS, *FOREIGN) if kind.namespaced}
+_NAMESPACED = {kind.struct for kind in KINDS if kind.namespaced}
 # The value of an answer without all objects of a kind.
 MEANINGS: dict[type[Any], str] = {
     Namespace: "other namespaces are not looked into, with -A neither, unless -n names one",

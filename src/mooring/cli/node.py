@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
+from msgspec.structs import replace
 
 from mooring.api.gates import Gates
 from mooring.api.quantity import Quantity
@@ -187,6 +187,7 @@ def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
     _use_credentials(given)
     place = status_place(place, given)
     access = access_of(given)
+    settings = replace(settings, server=access.server)
     limit_malloc_arenas()
     run_program(
         _run(access, gates, settings, place), verbosity=given["verbosity"], server=access.server
@@ -229,12 +230,11 @@ async def _run(
     from mooring.cluster.programs import ProgramContext
 
     context = ProgramContext(gates=gates)
-    host = urlsplit(access.server).hostname or "127.0.0.1"
     try:
         with held(settings.folder):
             async with (
                 http_client(access, manager=AGENT) as client,
-                node_program(client, context, settings, server_host=host) as program,
+                node_program(client, context, settings) as program,
             ):
                 await run_as_leader(
                     program,

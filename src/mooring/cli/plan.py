@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
@@ -26,12 +27,14 @@ from mooring.cli.output import (
     print_tree,
     warn,
 )
+from mooring.cli.scheduler_file import scheduler_config_option
 from mooring.cli.terminal import echo, printable
 from mooring.insight.devices import usage_in
 from mooring.insight.errors import TooManyPodsError
 from mooring.insight.explain.pods import kubernetes_writes
 from mooring.insight.messages import counted
 from mooring.insight.plan.arrival_orders import BetterOrder, better_order
+from mooring.insight.plan.evaluation_limit import EvaluationLimit
 from mooring.insight.plan.placements import (
     GrantedDevice,
     GrantedRequest,
@@ -70,6 +73,7 @@ WIDE = ("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES")
 )
 @picture_option
 @cluster_options
+@scheduler_config_option
 def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | None) -> None:
     """Plan pods: which node each gets, and which devices its claims get there.
 
@@ -244,7 +248,10 @@ def planned(given: ClusterInput, snapshot: Snapshot | None = None) -> Plan:
     """Return the plan for the input of a command, or for a variant of it."""
     try:
         with Progress("pods planned") as progress:
-            found = plan(snapshot or given.everything, given.context, progress=progress)
+            limit = EvaluationLimit(time.monotonic)
+            found = plan(
+                snapshot or given.everything, given.context, progress=progress, limit=limit
+            )
     except TooManyPodsError as error:
         raise click.UsageError(str(error)) from None
     for concern in found.concerns:

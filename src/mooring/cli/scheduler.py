@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from mooring.api.gates import Gates, Preset
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand
-from mooring.cli.errors import fail
 from mooring.cli.gate_options import GATES, explain_option, gate_options
 from mooring.cli.program_options import (
     SECTIONS,
@@ -21,6 +20,7 @@ from mooring.cli.program_options import (
     run_program,
     status_place,
 )
+from mooring.cli.scheduler_file import scheduler_config, take_from_file
 from mooring.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ def command(
     pod gets Kubernetes' message, followed by the cause that Mooring found and the first fix.
     For tools that compare the message with Kubernetes', use --explain-in event.
 
+    Everything in --config is obeyed, or the command ends with the place and the reason. Options
+    of the command line win over the file.
+
     \b
     moor scheduler --kubeconfig ~/.kube/config
     moor scheduler --config scheduler.yaml --leader-elect=false
@@ -77,7 +80,9 @@ def command(
     """
     place = status_place(place, given)
     explain_in = explain_in_of(given["explain_in"], ctx.params["gates_preset"])
-    settings = replace(scheduler_config(config, gates), explain_in=explain_in)
+    settings, file = scheduler_config(config, gates)
+    settings = replace(settings, explain_in=explain_in)
+    take_from_file(ctx, given, file)
     lead, access = lead_of(given), access_of(given)
     run_program(
         _run(access, gates, settings, lead, place),
@@ -96,49 +101,6 @@ def explain_in_of(chosen: str | None, preset: str) -> ExplainIn:
     if chosen is not None:
         return ExplainIn(chosen)
     return ExplainIn.EVENT if preset == Preset.KUBERNETES else ExplainIn.CONDITION
-
-
-def scheduler_config(path: Path | None, gates: Gates) -> SchedulerConfig:
-    """Return the configuration in a file, or the default one; end if it cannot be read."""
-    from mooring.scheduler.features import Features
-    from mooring.scheduler.live import SchedulerConfig
-
-    if path is None:
-        return SchedulerConfig(features=Features.of(gates))
-    found, faults = read_scheduler_file(path, gates)
-    if found is None:
-        fail("\n".join(f"--config: {fault}" for fault in faults))
-    return found
-
-
-def read_scheduler_file(path: Path, gates: Gates) -> tuple[SchedulerConfig | None, list[str]]:
-    """Return the configuration in a file, or None and everything that is wrong with it."""
-    from mooring.api.documents import KUBERNETES
-    from mooring.api.errors import ApiError
-    from mooring.api.object_reader import read_document
-    from mooring.api.scheduler_config import KubeSchedulerConfiguration
-    from mooring.cli.inputs import InputSource, UnreadableError
-    from mooring.scheduler.live import read_config
-    from mooring.validation.scheduler_configuration import (
-        default_scheduler_configuration,
-        validate_scheduler_configuration,
-    )
-
-    try:
-        documents = list(InputSource(str(path), path).documents(schema=KUBERNETES))
-        if len(documents) != 1:
-            return None, [f"{path}: must hold exactly one KubeSchedulerConfiguration"]
-        reading = read_document(documents[0], gates=gates)
-    except UnreadableError as error:
-        return None, [str(error)]
-    except ApiError as error:
-        return None, [f"{path}: {error}"]
-    if not isinstance(reading.value, KubeSchedulerConfiguration):
-        return None, [f"{path}: expected a KubeSchedulerConfiguration, not {reading.kind.name}"]
-    faults = [f"{path}: {remark.message}" for remark in (*reading.problems, *reading.remarks)]
-    value = default_scheduler_configuration(reading.value, gates=gates)
-    faults += [f"{path}: {error}" for error in validate_scheduler_configuration(value, gates=gates)]
-    return (None, faults) if faults else (read_config(reading.value, gates), [])
 
 
 async def _run(

@@ -18,7 +18,7 @@ from mooring.cli.terminal import echo
 from mooring.kit.extras import require
 
 if TYPE_CHECKING:
-    from mooring.apiserver.resources import RuntimeConfig
+    from mooring.apiserver.runtime_config import RuntimeConfig
     from mooring.apiserver.settings import Etcd
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -128,10 +128,19 @@ runtime_config_option: Final = click.option(
 )
 
 
+without_option: Final = click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice(["scheduler", "controllers"]),
+    help="Part to leave out, because another program takes its place, such as kube-scheduler "
+    "or kube-controller-manager. May be repeated.",
+)
+
+
 def read_runtime(text: str, gates: Gates) -> RuntimeConfig:
     """Parse --runtime-config, and warn where feature gates make it ineffective."""
     from mooring.apiserver.errors import RuntimeConfigError
-    from mooring.apiserver.resources import read_runtime_config
+    from mooring.apiserver.runtime_config import read_runtime_config
 
     try:
         config = read_runtime_config(text)

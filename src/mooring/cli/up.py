@@ -34,11 +34,13 @@ from mooring.cli.server_options import (
     listen_options,
     read_runtime,
     runtime_config_option,
+    without_option,
 )
 from mooring.cli.status import ProgressView, status_lines
 from mooring.cli.terminal import echo, say
 
 if TYPE_CHECKING:
+    from mooring.client.contract import Client
     from mooring.cluster.cluster_processes import ClusterPlan, NodePlan
     from mooring.cluster.state_folder import StateFolder
     from mooring.cluster.supervisor import Supervisor
@@ -55,7 +57,7 @@ LOOK_EVERY_S = 3.0
         ("Where", ("data_dir", "bind_address", "port", "detach", "is_isolated")),
         ("This machine", ("has_node", "node_name", "runtime", "drivers")),
         ("Simulated nodes", ("profiles", "form_name")),
-        ("How it works", ("config", "runtime_config", "explain_in", *GATES)),
+        ("How it works", ("config", "without", "runtime_config", "explain_in", *GATES)),
     ),
     context_settings=CONTEXT,
     epilog="Exit status: 0 stopped, or detached and running; 2 usage error; 3 the cluster "
@@ -113,6 +115,7 @@ LOOK_EVERY_S = 3.0
     help="File with a KubeSchedulerConfiguration.",
 )
 @runtime_config_option
+@without_option
 @explain_option
 @gate_options
 @click.pass_context
@@ -176,6 +179,7 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> ClusterPlan:
         node=_node(given),
         explain_in=given["explain_in"] or "",
         is_isolated=given["is_isolated"],
+        without=given["without"],
         gates=tuple(word for flag, text in chosen if text for word in (flag, text)),
         runtime_config=given["runtime_config"],
     )
@@ -267,18 +271,21 @@ async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:
 
 
 async def _create_classes(view: ProgressView, is_serving: asyncio.Event, plan: ClusterPlan) -> None:
-    """Make the classes of this machine's drivers, once the server is there."""
+    """Make the class of storage, and those of this machine's drivers, once the server is there."""
     from mooring.client.errors import ClientError
-    from mooring.cluster.driver_classes import driver_names, make_classes
+    from mooring.cluster.driver_classes import driver_names, make_classes, make_storage_class
 
     drivers = [] if plan.node is None else list(driver_names(plan.node.drivers))
-    if not drivers:
-        return
+
+    async def make(client: Client) -> None:
+        await make_storage_class(client, plan.folder)
+        await make_classes(client, drivers)
+
     await is_serving.wait()
     try:
-        await _with_client(plan.folder / "kubeconfig", lambda client: make_classes(client, drivers))
+        await _with_client(plan.folder / "kubeconfig", make)
     except ClientError as error:
-        view.line(f"classes of devices are not made: {error}")
+        view.line(f"classes of devices and storage are not made: {error}")
 
 
 def _print_addresses(view: ProgressView, supervisor: Supervisor, plan: ClusterPlan) -> None:
@@ -360,6 +367,7 @@ def _arguments(plan: ClusterPlan) -> list[str]:
     words += ["--runtime-config", plan.runtime_config] if plan.runtime_config else []
     words += ["--explain-in", plan.explain_in] if plan.explain_in else []
     words += ["--isolate"] if plan.is_isolated else []
+    words += [word for name in plan.without for word in ("--without", name)]
     words += _node_words(plan.node)
     return [*words, *plan.gates]
 

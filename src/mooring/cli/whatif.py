@@ -23,6 +23,7 @@ from mooring.cli.output import (
     print_tree,
     warn,
 )
+from mooring.cli.scheduler_file import scheduler_config_option
 from mooring.cli.terminal import echo, printable
 from mooring.insight.errors import TooManyPodsError
 from mooring.insight.messages import counted, listed
@@ -51,6 +52,7 @@ DEVICES = ("NODE", "DRIVER", "FREE", "TOTAL")
 )
 @change_options
 @cluster_options
+@scheduler_config_option
 def command(given: ClusterInput, changes: ChangeValues, output: str) -> None:
     """Show what changes would do to pods and devices before you make them.
 

@@ -9,7 +9,7 @@ embedded             a control plane without a network, for tests and experiment
 cluster_processes    the processes that `moor up` starts
 supervisor           keeps those processes running
 state_folder         the state files of `moor up`; reset removes them
-driver_classes       DeviceClasses of bundled drivers
+driver_classes       DeviceClasses of bundled drivers, and the default StorageClass
 overview             counts of a cluster's nodes, pods and devices
 slow_expressions     the CEL expressions that took the scheduler longest
 simulation           simulated nodes and the pods on them

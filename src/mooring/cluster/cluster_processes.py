@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from mooring.api.cdi import DYNAMIC_FOLDER, STATIC_FOLDER
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth.certificates import Pair
-from mooring.apiserver.auth.credentials import kubeconfig, write_node_folder, write_privately
+from mooring.apiserver.auth.credentials import write_node_folder
 from mooring.cluster.state_folder import CDI, CREDENTIALS, NODE, NodeState, short_path
 from mooring.cluster.supervisor import PartSpec, ProcessSpec
 
@@ -54,6 +53,17 @@ class ClusterPlan(Struct, frozen=True):
     runtime_config: str = ""  # which versions of the API are served
     explain_in: str = ""  # where explanations of pods without a node go; empty: as the gates say
     is_isolated: bool = False  # server, scheduler and controllers are processes of their own
+    without: tuple[str, ...] = ()  # parts that somebody else runs: scheduler, controllers
+
+    @property
+    def has_scheduler(self) -> bool:
+        """Whether the cluster has a scheduler of its own."""
+        return "scheduler" not in self.without
+
+    @property
+    def runs_controllers(self) -> bool:
+        """Whether there are loops to run: controllers, or those of simulated nodes."""
+        return "controllers" not in self.without or bool(self.profiles)
 
 
 def cluster_processes(plan: ClusterPlan) -> tuple[ProcessSpec, ...]:
@@ -82,8 +92,12 @@ def _programs(plan: ClusterPlan) -> Iterator[ProcessSpec]:
         "--nodes-kubeconfig",
         str(plan.folder / "kubeconfig"),
     )
-    yield ProcessSpec("scheduler", (*scheduler, *_scheduling(plan), *alone), SCHEDULING)
-    yield ProcessSpec("controllers", (*controllers, *_simulation(plan), *alone), CONTROLLING)
+    if plan.has_scheduler:
+        yield ProcessSpec("scheduler", (*scheduler, *_scheduling(plan), *alone), SCHEDULING)
+    if plan.runs_controllers:
+        chosen = ("--controllers", "") if "controllers" in plan.without else ()
+        words = (*controllers, *chosen, *_simulation(plan), *alone)
+        yield ProcessSpec("controllers", words, CONTROLLING)
 
 
 def _scheduling(plan: ClusterPlan) -> tuple[str, ...]:
@@ -125,23 +139,22 @@ def server_process(plan: ClusterPlan) -> ProcessSpec:
     )
     if plan.is_isolated:
         return ProcessSpec("server", ("server", *serving), SERVING)
-    programs = (*_scheduling(plan), *_simulation(plan))
-    parts = (PartSpec("scheduler", SCHEDULING), PartSpec("controllers", CONTROLLING))
+    left_out = (word for name in plan.without for word in ("--without", name))
+    programs = (*_scheduling(plan), *_simulation(plan), *left_out)
+    parts = (
+        *((PartSpec("scheduler", SCHEDULING),) if plan.has_scheduler else ()),
+        *((PartSpec("controllers", CONTROLLING),) if plan.runs_controllers else ()),
+    )
     return ProcessSpec("server", ("control-plane", *serving, *programs), SERVING, parts)
 
 
 def on_server_ready(plan: ClusterPlan, line: str) -> ProcessSpec:
-    """Write the kubeconfigs of the other processes; return the server's process for a restart.
+    """Write the credentials of the node; return the server's process for a restart.
 
     A restarted server keeps its port, so that everybody finds it.
     """
     url = line.split()[2].rstrip(";")
     pki = plan.folder / CREDENTIALS
-    authority = (pki / "ca.crt").read_bytes()
-    for user in ("scheduler", "controller-manager"):
-        pair = Pair((pki / f"{user}.crt").read_bytes(), (pki / f"{user}.key").read_bytes())
-        text = kubeconfig(url, authority, user, pair)
-        write_privately(kubeconfig_of(plan.folder, user), text.encode())
     if plan.node is not None:
         name = plan.node.name
         write_node_folder(

@@ -25,6 +25,8 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from mooring.apiserver.auth.credentials import ADMIN
 from mooring.apiserver.direct_client import DirectClient, direct_client
 from mooring.apiserver.server import Assembled, assembled, serving
@@ -66,6 +68,7 @@ class ControlPlane(NamedTuple):
     explain: Explain = lambda *_: ""
     fleets: tuple[Fleet, ...] = ()  # of simulated nodes
     place: ListenAddress | None = None  # of the status pages of each program; port 0
+    without: tuple[str, ...] = ()  # parts that somebody else runs
     context: ProgramContext = ProgramContext()
 
 
@@ -89,13 +92,16 @@ async def run_control_plane(plan: ControlPlane, tell: Tell) -> None:
 async def run_programs(made: Assembled, plan: ControlPlane, url: str, tell: Tell) -> None:
     """Run the programs beside a server until cancelled, or until one never comes to work."""
     clock = plan.context.clock
-    parts: dict[str, Part] = {
-        SCHEDULER: partial(_schedule, made, plan, url),
-        CONTROLLERS: partial(_control, made, plan, url),
-    }
+    parts: dict[str, Part] = {}
+    if SCHEDULER not in plan.without:
+        parts[SCHEDULER] = partial(_schedule, made, plan, url)
+    if CONTROLLERS not in plan.without or plan.fleets:  # the loops of simulated nodes stay
+        parts[CONTROLLERS] = partial(_control, made, plan, url)
     async with asyncio.TaskGroup() as tasks:
         for name, part in parts.items():
             tasks.create_task(keep_part_running(name, part, tell, clock))
+        if not parts:
+            await asyncio.Event().wait()  # until cancelled
 
 
 async def keep_part_running(name: str, part: Part, tell: Tell, clock: Clock) -> None:
@@ -127,7 +133,8 @@ async def keep_part_running(name: str, part: Part, tell: Tell, clock: Clock) -> 
 
 async def _schedule(made: Assembled, plan: ControlPlane, url: str, tell: Tell) -> None:
     async with program_client(made, "scheduler", SCHEDULER_AGENT) as client:
-        program = SchedulerProgram(client, plan.context, config=plan.config, explain=plan.explain)
+        config = replace(plan.config, joins_claim_writes=client.joins_status)
+        program = SchedulerProgram(client, plan.context, config=config, explain=plan.explain)
         await _run(program, client, plan, tell, f"{SCHEDULING}{url}")
 
 
@@ -151,6 +158,7 @@ async def _control(made: Assembled, plan: ControlPlane, url: str, tell: Tell) ->
             authority=made.credentials.authority.certificate.decode(),
             more=simulated,
             client_of=client_of,
+            chosen=lambda _: CONTROLLERS not in plan.without,
         )
         try:
             await _run(program, client, plan, tell, f"{CONTROLLING}{url}")

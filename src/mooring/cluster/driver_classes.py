@@ -1,4 +1,4 @@
-"""The DeviceClasses of bundled drivers, created where they are missing.
+"""The DeviceClasses of bundled drivers and a StorageClass, created where they are missing.
 
 `moor up` creates the classes of this machine's drivers, `moor driver run` those of the drivers that
 it runs, if it is allowed to.
@@ -7,10 +7,14 @@ it runs, if it is allowed to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+from mooring.api.meta import ObjectMeta
+from mooring.api.storage import IS_DEFAULT_CLASS, WAIT_FOR_FIRST_CONSUMER, StorageClass
 from mooring.client.contract import Client
 from mooring.client.errors import AlreadyExistsError, ClientError
 from mooring.client.writes import Create
+from mooring.controllers.persistent_volumes import HOST_PATH
 from mooring.drivers.catalogue import CATALOGUE, DriverOptions, drivers_of
 from mooring.hardware.machine import CLASSES, device_classes
 
@@ -51,3 +55,24 @@ def maker_of(class_name: str) -> str | None:
         if name != SIMULATED and class_name in class_names(driver_names([name])):
             return name
     return None
+
+
+# --- storage -------------------------------------------------------------------------------------
+
+STORAGE_CLASS = "standard"
+VOLUMES = "volumes"  # below the data directory
+
+
+async def make_storage_class(client: Client, folder: Path) -> None:
+    """Create the default StorageClass of a cluster: directories below its data directory."""
+    value = StorageClass(
+        metadata=ObjectMeta(name=STORAGE_CLASS, annotations={IS_DEFAULT_CLASS: "true"}),
+        provisioner=HOST_PATH,
+        parameters={"path": str(folder.absolute() / VOLUMES)},
+        reclaim_policy="Delete",
+        volume_binding_mode=WAIT_FOR_FIRST_CONSUMER,
+    )
+    try:
+        await client.write(Create(value))
+    except AlreadyExistsError:
+        return

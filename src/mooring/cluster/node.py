@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -31,6 +32,7 @@ from mooring.node.device_plugins.manager import DevicePlugins
 from mooring.node.dra.manager import NodeDraMetrics
 from mooring.node.dra.service import Dra, DraSettings
 from mooring.node.errors import CheckpointError, SaveError, UnresolvableError
+from mooring.node.host_folders import HostFolders, host_folders_of
 from mooring.node.kubelet_server import RequestHandler, TlsFiles, serving
 from mooring.node.node_status import (
     PODS_MAX,
@@ -41,8 +43,10 @@ from mooring.node.node_status import (
     read_machine,
 )
 from mooring.node.pods.pod_context import StartMetrics
+from mooring.node.resource_usage import UsageMeter
 from mooring.node.runtime.cdi import CdiSpecs
 from mooring.node.runtime.contract import Runtime, RuntimeRefusedError
+from mooring.node.service_proxy import ServiceProxy
 from mooring.wire.services import DEVICE_PLUGIN
 
 if TYPE_CHECKING:
@@ -81,6 +85,12 @@ class NodeSettings(Struct, frozen=True):
     labels: Mapping[str, str] = {}
     endpoint: KubeletEndpoint | None = None
     ends_containers: bool = False  # when the agent ends; else they go on
+    server: str = ""  # the URL by which pods reach the API server
+
+    @property
+    def host_folders(self) -> HostFolders:
+        """The folders that the node has elsewhere than pods expect them."""
+        return host_folders_of(self.folder, self.cdi_folders)
 
 
 @contextmanager
@@ -134,8 +144,11 @@ class NodeProgram:
             random=context.random,
             clock=context.clock,
             hooks=Hooks(more_resources=self._resources, health_of=self._health_of),
+            server=settings.server,
+            host_folders=settings.host_folders,
         )
         self.informers = self.agent.informers
+        self.service_proxy = ServiceProxy(client, random=context.random, clock=context.clock)
 
     def _claim_settings(self, settings: NodeSettings, context: ProgramContext) -> DraSettings:
         return DraSettings(
@@ -148,6 +161,7 @@ class NodeProgram:
             registered=lambda: self.agent.pod_workers.try_again(),
             handlers={DEVICE_PLUGIN: PluginHandler(self.plugins)},
             others=PluginDevices(self.plugins),
+            host_folders=settings.host_folders,
             clock=context.clock,
             random=context.random,
         )
@@ -155,7 +169,7 @@ class NodeProgram:
     async def run(self) -> None:
         """Run pods until cancelled; only then containers end, and not because of a fault."""
         try:
-            async with self.plugins, self.dra.serving():
+            async with self.plugins, self.dra.serving(), self.service_proxy.running():
                 await self.agent.run()
         except asyncio.CancelledError:
             if self._ends_containers:
@@ -274,8 +288,6 @@ async def node_program(
     client: Client,
     context: ProgramContext,
     settings: NodeSettings,
-    *,
-    server_host: str = "127.0.0.1",
 ) -> AsyncIterator[NodeProgram]:
     """Yield the agent of a node, ready to run and serving, or raise NodeError."""
     async with AsyncExitStack() as stack:
@@ -284,15 +296,21 @@ async def node_program(
         port = 0
         if settings.endpoint is not None:
             answering = RequestHandler(
-                pods, runtime, metrics=pods.metrics_text, clock=context.clock
+                pods,
+                runtime,
+                metrics=pods.metrics_text,
+                summary=pods.summary,
+                config=pods.config,
+                clock=context.clock,
             )
             port = await stack.enter_async_context(_serve_endpoint(settings.endpoint, answering))
 
         def described(runtime: Runtime) -> NodeDescription:
-            return describe(settings, runtime, context, server_host, port)
+            return describe(settings, runtime, context, port)
 
         program = NodeProgram(client, context, settings, runtime, described)
-        pods.of(program.agent, program.metrics_text)
+        meter = UsageMeter(runtime, context.clock)
+        pods.of(program.agent, program.metrics_text, meter, described(runtime))
         yield program
 
 
@@ -354,12 +372,12 @@ def describe(
     settings: NodeSettings,
     runtime: Runtime,
     context: ProgramContext,
-    server_host: str,
     port: int = 0,
 ) -> NodeDescription:
     """Return the description of this machine as a Node."""
     machine = read_machine(settings.folder)
     kept = kept_free(machine.capacity)
+    server_host = urlsplit(settings.server).hostname or "127.0.0.1"
     return NodeDescription(
         name=settings.name,
         machine=machine,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from mooring.api.core import Pod
 from mooring.node.agent import Agent
@@ -11,6 +12,8 @@ from mooring.node.device_plugins.allocation import allocatable_devices, containe
 from mooring.node.device_plugins.manager import DevicePlugins
 from mooring.node.dra.plugin_registration import PluginInfo
 from mooring.node.errors import PluginError, RegistrationRefusedError
+from mooring.node.node_status import NodeDescription
+from mooring.node.resource_usage import UsageMeter
 from mooring.wire import podresources_pb2 as wire
 
 
@@ -20,10 +23,19 @@ class AgentPods:
     def __init__(self) -> None:
         self._agent: Agent | None = None
         self._metrics_text: Callable[[], str] = str
+        self._meter: UsageMeter | None = None
+        self._description: NodeDescription | None = None
 
-    def of(self, agent: Agent, metrics_text: Callable[[], str]) -> None:
+    def of(
+        self,
+        agent: Agent,
+        metrics_text: Callable[[], str],
+        meter: UsageMeter,
+        description: NodeDescription,
+    ) -> None:
         """Set the agent."""
         self._agent, self._metrics_text = agent, metrics_text
+        self._meter, self._description = meter, description
 
     def find(self, namespace: str, name: str) -> Pod | None:
         """Return a pod of this node, if it exists."""
@@ -33,6 +45,26 @@ class AgentPods:
     def all(self) -> Iterable[Pod]:
         """Return all pods of this node."""
         return () if self._agent is None else self._agent.pod_workers.current()
+
+    async def summary(self) -> dict[str, Any]:
+        """Return what the node and its pods use, once there is an agent."""
+        if self._meter is None or self._description is None:
+            return {}
+        return await self._meter.summary(self._description.name, self.all())
+
+    def config(self) -> dict[str, Any]:
+        """Return the configuration of the agent, as far as a kubelet has the same fields."""
+        found = self._description
+        if found is None:
+            return {}
+        return {
+            "kind": "KubeletConfiguration",
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "port": found.port,
+            "maxPods": found.pods_max,
+            "systemReserved": {name: str(each) for name, each in found.reserved.items()},
+            "containerRuntimeEndpoint": found.runtime,
+        }
 
     def metrics_text(self) -> str:
         """Return the metrics of the agent."""

@@ -13,10 +13,10 @@ from typing import Any
 from msgspec import Struct
 
 from mooring.api.authentication import TokenRequest, TokenRequestSpec
-from mooring.api.catalogue import FOREIGN
 from mooring.api.core import ServiceAccount
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta, without_managed_fields
+from mooring.api.policy import PodDisruptionBudget
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.scheduler_config import KubeSchedulerConfiguration
 from mooring.client.api_client import ApiClient
@@ -55,8 +55,6 @@ SCHEDULER = "default-scheduler"
 SCHEDULER_AGENT = "kube-scheduler"  # as whom programs write fields, as in Kubernetes
 CONTROLLERS_AGENT = "kube-controller-manager"
 
-_FOREIGN = frozenset(kind.struct for kind in FOREIGN)
-
 
 class ProgramContext(Struct, frozen=True):
     """What every program needs besides its client: gates, clock, randomness, ids."""
@@ -94,7 +92,7 @@ class SchedulerProgram:
         )
         self.loop = SchedulerLoop(self.scheduler, client, clock=clock, record=self._recorder.record)
         for kind in kinds_of(config.features):
-            is_optional = kind in NOT_EVERYWHERE or kind in _FOREIGN
+            is_optional = kind in NOT_EVERYWHERE or kind is PodDisruptionBudget
             informer = self.informers.informer_for(kind, optional=is_optional)
             informer.add_event_handler(partial(self._changed, informer))
             if kind is ResourceClaim:
@@ -219,20 +217,28 @@ _LOOPS_OF = {
 }
 
 CONTROLLERS: tuple[str, ...] = (
+    "cronjob-controller",
     "daemonset-controller",
     "deployment-controller",
     "device-taint-eviction-controller",
+    "disruption-controller",
+    "endpointslice-controller",
     "garbage-collector-controller",
     "job-controller",
     "namespace-controller",
     "node-lifecycle-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolume-protection-controller",
+    "persistentvolumeclaim-protection-controller",
     "pod-garbage-collector-controller",
     "podgroup-protection-controller",
     "replicaset-controller",
+    "replicationcontroller-controller",
     "resourceclaim-controller",
     "resourcepoolstatusrequest-controller",
     "root-ca-certificate-publisher-controller",
     "service-account-controller",
+    "statefulset-controller",
     "taint-eviction-controller",
     "ttl-after-finished-controller",
 )
@@ -259,10 +265,14 @@ _ACCOUNTS = {
     "daemonset-controller": "daemon-set-controller",
     "garbage-collector-controller": "generic-garbage-collector",
     "node-lifecycle-controller": "node-controller",
+    "persistentvolume-binder-controller": "persistent-volume-binder",
+    "persistentvolume-protection-controller": "pv-protection-controller",
+    "persistentvolumeclaim-protection-controller": "pvc-protection-controller",
     "pod-garbage-collector-controller": "pod-garbage-collector",
     "resourceclaim-controller": "resource-claim-controller",
     "resourceclaim-controller-groups": "resource-claim-controller",
     "resourceclaim-controller-releases": "resource-claim-controller",
+    "replicationcontroller-controller": "replication-controller",
     "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
     "taint-eviction-controller": "node-controller",
 }

@@ -1,0 +1,181 @@
+"""The file with a KubeSchedulerConfiguration, for programs that run and for commands that plan.
+
+Whatever the file says is obeyed, or the command ends with the place and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.core import ParameterSource
+from msgspec.structs import replace
+
+from mooring.api.gates import Gates
+from mooring.api.scheduler_config import (
+    ClientConnectionConfiguration,
+    KubeSchedulerConfiguration,
+    LeaderElectionConfiguration,
+    duration_ns,
+)
+from mooring.cli.cluster_options import ClusterInput
+from mooring.cli.errors import fail
+
+if TYPE_CHECKING:
+    from mooring.scheduler.live import SchedulerConfig
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+JSON = "application/json"
+UNLIMITED = "requests are not limited: only a negative qps, for no limit, can be set"
+NO_PROFILES = "there are no profiles of Go: only false can be set"
+ALONE = "the scheduler of this control plane runs alone, in the process of its API server"
+_FIELDS = {
+    "leader_elect_lease_duration": "lease_duration",
+    "leader_elect_renew_deadline": "renew_deadline",
+    "leader_elect_retry_period": "retry_period",
+    "leader_elect_resource_name": "resource_name",
+    "leader_elect_resource_namespace": "resource_namespace",
+}
+
+
+def read_scheduler_file(
+    path: Path, gates: Gates
+) -> tuple[KubeSchedulerConfiguration | None, list[str]]:
+    """Return the configuration in a file as written, or everything that is wrong with it."""
+    from mooring.api.documents import KUBERNETES
+    from mooring.api.errors import ApiError, DecodeError
+    from mooring.api.object_reader import read_document
+    from mooring.cli.inputs import InputSource, UnreadableError
+    from mooring.scheduler.profiles import refusals
+    from mooring.validation.scheduler_configuration import (
+        default_scheduler_configuration,
+        unknown_arguments,
+        validate_scheduler_configuration,
+    )
+
+    try:
+        documents = list(InputSource(str(path), path).documents(schema=KUBERNETES))
+        if len(documents) != 1:
+            return None, [f"{path}: must hold exactly one KubeSchedulerConfiguration"]
+        reading = read_document(documents[0], gates=gates)
+    except UnreadableError as error:
+        return None, [str(error)]
+    except ApiError as error:
+        return None, [f"{path}: {error}"]
+    file = reading.value
+    if not isinstance(file, KubeSchedulerConfiguration):
+        return None, [f"{path}: expected a KubeSchedulerConfiguration, not {reading.kind.name}"]
+    faults = [remark.message for remark in (*reading.problems, *reading.remarks)]
+    faults += unknown_arguments(file)
+    try:
+        value = default_scheduler_configuration(file, gates=gates)
+        faults += [str(error) for error in validate_scheduler_configuration(value, gates=gates)]
+        faults += refusals(value, gates) if not faults else []
+    except DecodeError as error:
+        faults.append(str(error))
+    return (None, [f"{path}: {fault}" for fault in faults]) if faults else (file, [])
+
+
+# --- commands that plan ---------------------------------------------------------------------------
+
+
+def scheduler_config_option(function: F) -> F:
+    """Add --scheduler-config to a command that plans; its `given` or `sources` know the file."""
+
+    @wraps(function)
+    def with_scheduler(*args: Any, scheduler_file: Path | None, **kwargs: Any) -> Any:
+        if scheduler_file is not None:
+            name = "given" if "given" in kwargs else "sources"
+            before = kwargs[name]
+            file, faults = read_scheduler_file(scheduler_file, before.context.gates)
+            if file is None:
+                fail("\n".join(f"--scheduler-config: {fault}" for fault in faults))
+            context = before.context._replace(scheduler=file)
+            is_read = isinstance(before, ClusterInput)
+            kwargs[name] = (
+                replace(before, context=context) if is_read else before._replace(context=context)
+            )
+        return function(*args, **kwargs)
+
+    return click.option(
+        "--scheduler-config",
+        "scheduler_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="File with a KubeSchedulerConfiguration: plan as that scheduler would.",
+    )(with_scheduler)  # type: ignore[return-value]
+
+
+# --- programs that run ----------------------------------------------------------------------------
+
+
+def scheduler_config(
+    path: Path | None, gates: Gates, *, is_alone: bool = False
+) -> tuple[SchedulerConfig, KubeSchedulerConfiguration]:
+    """Return the configuration in a file, or the default one; end if it cannot be obeyed."""
+    from mooring.scheduler.live import read_config
+
+    if path is None:
+        file = KubeSchedulerConfiguration()
+        return read_config(file, gates), file
+    found, faults = read_scheduler_file(path, gates)
+    if found is not None:
+        faults = [f"{path}: {text}" for text in _refused(found, is_alone=is_alone)]
+    if found is None or faults:
+        fail("\n".join(f"--config: {fault}" for fault in faults))
+    return read_config(found, gates), found
+
+
+def _refused(file: KubeSchedulerConfiguration, *, is_alone: bool) -> Iterator[str]:
+    """Yield what a file says about the program that cannot be obeyed."""
+    from mooring.validation.scheduler_configuration import number_of
+
+    connection = file.client_connection or ClientConnectionConfiguration()
+    if number_of(connection.qps) > 0:
+        yield f"clientConnection.qps: {UNLIMITED}"
+    if connection.burst:
+        yield f"clientConnection.burst: {UNLIMITED}"
+    for name, text in (
+        ("acceptContentTypes", connection.accept_content_types),
+        ("contentType", connection.content_type),
+    ):
+        if text not in ("", JSON):
+            yield f"clientConnection.{name}: only {JSON} is spoken"
+    if file.enable_profiling:
+        yield f"enableProfiling: {NO_PROFILES}"
+    if file.enable_contention_profiling:
+        yield f"enableContentionProfiling: {NO_PROFILES}"
+    if is_alone:
+        election = file.leader_election or LeaderElectionConfiguration()
+        if election not in (LeaderElectionConfiguration(), NOT_ELECTED):
+            yield f"leaderElection: {ALONE}"
+        if connection.kubeconfig:
+            yield f"clientConnection.kubeconfig: {ALONE}"
+
+
+NOT_ELECTED = LeaderElectionConfiguration(leader_elect=False)
+
+
+def take_from_file(
+    ctx: click.Context, given: dict[str, Any], file: KubeSchedulerConfiguration
+) -> None:
+    """Take settings of the file for options that the command line does not set."""
+
+    def is_set(name: str) -> bool:
+        return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+    election = file.leader_election or LeaderElectionConfiguration()
+    if election.leader_elect is not None and not is_set("leader_elect"):
+        given["leader_elect"] = election.leader_elect
+    for option, field in _FIELDS.items():
+        value = getattr(election, field)
+        if value and not is_set(option):
+            is_name = "resource" in field
+            given[option] = value if is_name else duration_ns(value) / 1e9
+    connection = file.client_connection or ClientConnectionConfiguration()
+    if connection.kubeconfig and not is_set("kubeconfig"):
+        given["kubeconfig"] = connection.kubeconfig
