@@ -45,15 +45,21 @@ def places(tree: Tree, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
     indent=st.sampled_from([None, 1, 4]),
     is_ascii=st.booleans(),
     is_sorted=st.booleans(),
+    batch_bytes=st.sampled_from([1, 40, 1_000]),
 )
 def test_items_are_those_of_the_whole_text(
-    head: Any, items: list[Any], indent: int | None, is_ascii: bool, is_sorted: bool
+    head: Any,
+    items: list[Any],
+    indent: int | None,
+    is_ascii: bool,
+    is_sorted: bool,
+    batch_bytes: int,
 ) -> None:
     text = json.dumps({**head, "items": items}, indent=indent, ensure_ascii=is_ascii)
     if is_sorted:
         text = json.dumps(json.loads(text), indent=indent, ensure_ascii=is_ascii, sort_keys=True)
     data = text.encode()
-    found = json_list(data, source="x")
+    found = json_list(data, source="x", batch_bytes=batch_bytes)
     if found is None:
         return
     assert found.head == {k: v for k, v in head.items() if k != "items"}
@@ -65,6 +71,72 @@ def test_items_are_those_of_the_whole_text(
             assert getattr(document, name) == getattr(other, name)
         for place in (*places(other.tree), ("none",)):
             assert document.locate(place) == other.locate(place)
+
+
+WRITTEN = json.dumps(
+    {
+        "apiVersion": "v1",
+        "items": [
+            {"kind": "Pod", "metadata": {"name": f"pod-{number}"}, "spec": {"list": [{}, {"a": 1}]}}
+            for number in range(4)
+        ],
+        "kind": "List",
+    },
+    indent=4,
+).encode()
+
+
+class StoredParts:
+    """A text of which parts are handed out; it keeps how long they were."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.lengths: list[int] = []
+
+    @property
+    def bytes_count(self) -> int:
+        return len(self._data)
+
+    def part(self, start: int, end: int) -> bytes:
+        found = self._data[start:end]
+        self.lengths.append(len(found))
+        return found
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(
+    place=st.integers(0, len(WRITTEN) - 1),
+    removed=st.integers(0, 12),
+    added=st.sampled_from(
+        [b"", b"{", b"}", b"},\n        {", b"]", b"[", b",", b'"', b"\xff", b"\n"]
+    ),
+    batch_bytes=st.sampled_from([1, 100, 100_000]),
+)
+def test_damaged_text_is_left_to_the_careful_reader_or_read_like_it(
+    place: int, removed: int, added: bytes, batch_bytes: int
+) -> None:
+    data = WRITTEN[:place] + added + WRITTEN[place + removed :]
+    found = json_list(StoredParts(data), source="x", batch_bytes=batch_bytes)
+    if found is None:
+        return
+    expected = at_once(data)
+    documents = list(found.documents())
+    assert [(d.tree, d.line) for d in documents] == [(d.tree, d.line) for d in expected]
+    for document, other in zip(documents, expected, strict=True):
+        assert document.locate(("spec", "list")) == other.locate(("spec", "list"))
+
+
+def test_stored_text_is_read_in_batches() -> None:
+    item = json.dumps({"kind": "Pod", "spec": {"a": "x" * 1_000}}, indent=4).replace("\n", "\n    ")
+    items = ",".join([f"\n    {item}"] * 500)
+    text = StoredParts(DUMP % f"{items}\n    ".encode())
+
+    found = json_list(text, source="x", batch_bytes=5_000)
+
+    assert found is not None
+    assert len(list(found.documents())) == 500
+    assert sum(text.lengths) < text.bytes_count * 2
+    assert max(text.lengths) <= 64 * 1024 + 1  # as long as what is around the items may be
 
 
 DUMP = b'{"apiVersion": "v1", "items": [%b], "kind": "List", "metadata": {}}'

@@ -15,10 +15,10 @@ from mooring.cli.inputs import (
     DocumentPart,
     InputSource,
     Skipped,
-    UnreadableError,
     find_sources,
     skipped_concerns,
 )
+from mooring.cli.large_files import UnreadableError
 from mooring.cli.output import Progress
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue

@@ -36,6 +36,7 @@ from mooring.api.documents import (
 )
 from mooring.api.documents.document import Tree
 from mooring.api.errors import DocumentError
+from mooring.cli.large_files import FileText, UnreadableError, large_json
 from mooring.insight.errors import ArchiveError
 from mooring.insight.messages import Concern, counted, listed
 from mooring.insight.snapshot.archive import Archive, is_snapshot, read_archive
@@ -57,10 +58,6 @@ OTHER_PACKINGS = {
 }
 
 
-class UnreadableError(Exception):
-    """A source that cannot be read; the message gives place and fact."""
-
-
 class Skipped(NamedTuple):
     """A file that holds no objects, and what to do about it."""
 
@@ -70,10 +67,10 @@ class Skipped(NamedTuple):
 
 
 class DocumentPart(NamedTuple):
-    """An input that is read at once."""
+    """An input that is read at once, or a list in a large file."""
 
     name: str
-    content: bytes | Archive
+    content: bytes | Archive | FileText
 
     def documents(
         self, *, schema: Schema, skipped: list[Skipped], objects: ItemReader | None = None
@@ -87,10 +84,22 @@ class DocumentPart(NamedTuple):
             if isinstance(self.content, Archive):
                 for place, line in self.content.lines():
                     yield from read(line, source=f"{self.name}!{place}", schema=schema)
+            elif isinstance(self.content, FileText):
+                yield from self._read_stored(self.content, schema, skipped, objects)
             else:
                 yield from self._read(self.content, schema, skipped, objects)
         except DocumentError as error:
             raise UnreadableError(str(error)) from None
+
+    def _read_stored(
+        self, text: FileText, schema: Schema, skipped: list[Skipped], objects: ItemReader | None
+    ) -> Iterator[Document]:
+        dump = json_list(text, source=self.name, limits=FILE_LIMITS, objects=objects)
+        if dump is not None:
+            yield from self._items(dump, skipped)
+        else:
+            content = text.part(0, text.bytes_count)
+            yield from self._read(content, schema, skipped, objects)
 
     def _read(
         self,
@@ -140,6 +149,11 @@ class InputSource(NamedTuple):
 
     def parts(self, skipped: list[Skipped]) -> Iterator[DocumentPart]:
         """Yield the parts, or raise UnreadableError; record skipped files."""
+        if self.path is not None and not self.name.endswith(ARCHIVE_SUFFIXES):
+            text = large_json(self.name, self.path, FILE_LIMITS.bytes_max)
+            if text is not None:
+                yield DocumentPart(self.name, text)
+                return
         content = self.packed()
         try:
             if is_snapshot(content):

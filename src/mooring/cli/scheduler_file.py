@@ -49,7 +49,8 @@ def read_scheduler_file(
     from mooring.api.documents import KUBERNETES
     from mooring.api.errors import ApiError, DecodeError
     from mooring.api.object_reader import read_document
-    from mooring.cli.inputs import InputSource, UnreadableError
+    from mooring.cli.inputs import InputSource
+    from mooring.cli.large_files import UnreadableError
     from mooring.scheduler.profiles import refusals
     from mooring.validation.scheduler_configuration import (
         default_scheduler_configuration,

@@ -14,7 +14,8 @@ from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.command_classes import option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.inputs import UnreadableError, archive_at
+from mooring.cli.inputs import archive_at
+from mooring.cli.large_files import UnreadableError
 from mooring.cli.output import complain
 from mooring.cli.terminal import echo
 from mooring.insight.errors import ArchiveError

@@ -20,10 +20,10 @@ from mooring.cli.gate_options import gate_options
 from mooring.cli.inputs import (
     DocumentPart,
     Skipped,
-    UnreadableError,
     find_sources,
     skipped_concerns,
 )
+from mooring.cli.large_files import UnreadableError
 from mooring.cli.output import Progress, complain, print_tree, report_options
 from mooring.cli.terminal import coloured, echo, printable, printable_message
 from mooring.insight.messages import Concern, counted, listed

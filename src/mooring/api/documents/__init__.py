@@ -28,7 +28,7 @@ from mooring.api.documents.document import (
     Tree,
     expand_lists,
 )
-from mooring.api.documents.json_list import ItemReader, ObjectList, json_list
+from mooring.api.documents.json_list import ItemReader, ObjectList, StoredText, json_list
 from mooring.api.documents.reader import has_each_key_once, has_plain_bounds, read
 from mooring.api.documents.scalars import CORE, KUBERNETES, NumberText, Schema
 from mooring.api.documents.yaml_list import yaml_list
@@ -46,6 +46,7 @@ __all__ = [
     "PlacedError",
     "Position",
     "Schema",
+    "StoredText",
     "Tree",
     "expand_lists",
     "has_each_key_once",

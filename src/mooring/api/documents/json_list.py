@@ -12,13 +12,20 @@ r"""Reads a dump, a JSON list of many objects, item by item: one tree at a time 
 Whoever knows the kinds of objects passes an `ItemReader`: an item that it reads is proven by that,
 and its object is kept until the document is gone. Other items are parsed when they are asked for.
 The position of an item is found in the text when a message needs it.
+
+The text of a large file stays in the file (`StoredText`): a batch of items is in memory at a time.
+Batches end where the indentation of kubectl shows the end of an item. A wrong guess does no harm:
+each batch must be a list by itself, and lists of items, joined by commas, are the whole list.
+
+    # batch: the text of some items and the commas between them
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
@@ -36,11 +43,7 @@ from mooring.api.documents.document import (
     list_items,
     with_type,
 )
-from mooring.api.documents.json_scan import (
-    JsonPositions,
-    has_surely_few_values,
-    may_hold_long_number,
-)
+from mooring.api.documents.json_scan import JsonPositions, may_hold_long_number
 from mooring.api.documents.reader import decode_plain, is_shallow, plain_object
 from mooring.api.field_path import Segment
 
@@ -49,7 +52,31 @@ _ITEMS_KEY = re.compile(rb'"items"[ \t\r\n]*+:[ \t\r\n]*+(?=\[)')
 _HEAD_BYTES_MAX = 64 * 1024  # on each side of the items
 _GAP = re.compile(rb"[ \t\r\n,]*+")
 _CHUNK_BYTES = 1024 * 1024
+BATCH_BYTES = 2 * 1024 * 1024  # at least, unless there are no more
+_FIRST_ITEM = re.compile(rb"\[([ \t]*+\r?+\n[ \t]*+)\{")
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
+
+
+class StoredText(Protocol):
+    """Text that is read part by part, and is the same each time."""
+
+    @property
+    def bytes_count(self) -> int:
+        """The length of the text."""
+
+    def part(self, start: int, end: int) -> bytes:
+        """Return the bytes from a start up to an end, or up to the end of the text."""
+
+
+class _TextInMemory(NamedTuple):
+    data: bytes
+
+    @property
+    def bytes_count(self) -> int:
+        return len(self.data)
+
+    def part(self, start: int, end: int) -> bytes:
+        return self.data[start:end]
 
 
 class ItemReader(Protocol):
@@ -80,31 +107,112 @@ class ObjectList(NamedTuple):
 
 
 def json_list(
-    data: bytes, *, source: str, limits: Limits = DEFAULT_LIMITS, objects: ItemReader | None = None
+    data: bytes | StoredText,
+    *,
+    source: str,
+    limits: Limits = DEFAULT_LIMITS,
+    objects: ItemReader | None = None,
+    batch_bytes: int = BATCH_BYTES,
 ) -> ObjectList | None:
-    """Return the only document of the bytes if it is a list of plain objects; None in doubt."""
-    place = _ITEMS_KEY.search(data, 0, _HEAD_BYTES_MAX)
-    if place is None or len(data) > limits.bytes_max or not _is_bounded(data, limits):
+    """Return the only document of the text if it is a list of plain objects; None in doubt."""
+    text = _TextInMemory(data) if isinstance(data, bytes) else data
+    opening = text.part(0, _HEAD_BYTES_MAX)
+    place = _ITEMS_KEY.search(opening)
+    if place is None or text.bytes_count > limits.bytes_max:
         return None
-    start, end = place.end(), data.rfind(b"]") + 1
-    if len(data) - end > _HEAD_BYTES_MAX:
+    closing_start = max(text.bytes_count - _HEAD_BYTES_MAX - 1, place.end() + 1)
+    closing = text.part(closing_start, text.bytes_count)
+    end = closing.rfind(b"]")
+    before, after = opening[: place.end()], closing[end + 1 :]
+    head = None if end < 0 else _head(before, after, limits.depth_max)
+    if head is None or may_hold_long_number(before) or may_hold_long_number(after):
         return None
-    head = _head(data[:start], data[end:], limits.depth_max)
-    if head is None:
-        return None
-    try:
-        items = _decode_items(memoryview(data)[start:end])
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return None
-    readings: list[Any] = []
-    for item in items:
-        text = _without_spaces(item)
-        reading = objects.read_json(text) if objects is not None else None
-        is_proven = reading is not None and is_shallow(text, limits.depth_max - 2)
-        if not is_proven and not _is_plain(text, head, limits.depth_max - 2):
+    items = _Items(head, limits, objects, before, after)
+    for batch in _batches(text, place.end(), closing_start + end, batch_bytes):
+        if not items.add(batch):
             return None
-        readings.append(reading if is_proven else None)
-    return ObjectList(head, JsonListText(data, source, _spans(data, start, items)), readings)
+    return ObjectList(head, JsonListText(text, source, items.spans, items.lines), items.readings)
+
+
+class _Batch(NamedTuple):
+    start: int  # in the text
+    data: bytes
+
+
+def _batches(text: StoredText, start: int, end: int, batch_bytes: int) -> Iterator[_Batch]:
+    """Yield the text between the brackets of a list in batches; commas between them are left out.
+
+    Items that are not indented are one batch.
+    """
+    first = _FIRST_ITEM.match(text.part(start, start + _HEAD_BYTES_MAX))
+    between = b"%b},%b{" % (first[1], first[1]) if first is not None else None
+    place, length = start + 1, batch_bytes
+    while between is not None and end - place > length:
+        data = text.part(place, place + length)
+        last = data.rfind(between)
+        if last < 0:
+            length *= 2  # An item is longer than that.
+            continue
+        last += between.index(b"}") + 1
+        yield _Batch(place, data[:last])
+        place, length = place + last + 1, batch_bytes
+    yield _Batch(place, text.part(place, end))
+
+
+class _Items:
+    """The items of all batches so far."""
+
+    def __init__(
+        self,
+        head: dict[str, Tree],
+        limits: Limits,
+        objects: ItemReader | None,
+        before: bytes,
+        after: bytes,
+    ) -> None:
+        self.readings: list[Any] = []
+        self.spans: list[Span] = []
+        self.lines = array("Q")  # the first of each item
+        self._head, self._limits, self._objects = head, limits, objects
+        self._values = _values_at_most(before) + _values_at_most(after)
+        self._line = 1 + before.count(b"\n")
+
+    def add(self, batch: _Batch) -> bool:
+        """Add the items of a batch, and return whether nothing about them is in doubt."""
+        data = b"[%b]" % batch.data
+        self._values += _values_at_most(batch.data)
+        if self._values >= self._limits.nodes_max or may_hold_long_number(data):
+            return False
+        try:
+            items = _decode_items(data)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            return False
+        if not all(map(self._add, items)):
+            return False
+        self._add_places(data, batch.start - 1, items)
+        return True
+
+    def _add(self, item: Raw) -> bool:
+        depth_max = self._limits.depth_max - 2
+        text = _without_spaces(item)
+        reading = self._objects.read_json(text) if self._objects is not None else None
+        is_proven = reading is not None and is_shallow(text, depth_max)
+        self.readings.append(reading if is_proven else None)
+        return is_proven or _is_plain(text, self._head, depth_max)
+
+    def _add_places(self, data: bytes, offset: int, items: list[Raw]) -> None:
+        last = 0
+        for start, end in _spans(data, 0, items):
+            self._line += data.count(b"\n", last, start)
+            self.spans.append(Span(offset + start, offset + end))
+            self.lines.append(self._line)
+            last = start
+        self._line += data.count(b"\n", last)
+
+
+def _values_at_most(data: bytes) -> int:
+    """Return how many values follow a comma or an opening bracket; in strings, signs count too."""
+    return sum(map(data.count, (b",", b"[", b"{")))
 
 
 def _without_spaces(item: Raw) -> bytes:
@@ -119,10 +227,6 @@ def _head(before: bytes, after: bytes, depth_max: int) -> dict[str, Tree] | None
         return None
     head = {name: value for name, value in heads[0].items() if name != ITEMS}
     return None if list_items({**head, ITEMS: []}) is None else head
-
-
-def _is_bounded(data: bytes, limits: Limits) -> bool:
-    return has_surely_few_values(data, limits.nodes_max) and not may_hold_long_number(data)
 
 
 def _is_plain(item: bytes, head: dict[str, Tree], depth_max: int) -> bool:
@@ -153,12 +257,14 @@ def _spans(data: bytes, start: int, items: list[Raw]) -> list[Span]:
 class JsonListText:
     """The text of a list, and where its items are; the origin of their documents."""
 
-    def __init__(self, data: bytes, source: str, spans: list[Span]) -> None:
-        self._data = data
+    def __init__(
+        self, data: bytes | StoredText, source: str, spans: list[Span], lines: Sequence[int] = ()
+    ) -> None:
+        self._text = _TextInMemory(data) if isinstance(data, bytes) else data
         self.source = source
         self.spans = spans
+        self._lines = lines
         # The last answers: counting from the top for each item would be quadratic.
-        self._last_line = (0, 1)
         self._last_position = (0, START)
         self._last_tree: tuple[int, Tree] = (-1, None)
 
@@ -170,7 +276,7 @@ class JsonListText:
     @property
     def json(self) -> bytes | None:
         """The bytes of the list, if they are JSON."""
-        return self._data
+        return self._text.part(0, self._text.bytes_count)
 
     @property
     def yaml(self) -> str | None:
@@ -185,22 +291,19 @@ class JsonListText:
         """Return the tree of an item; the last one is remembered."""
         if self._last_tree[0] != index:
             start, end = self.spans[index]
-            self._last_tree = index, decode_plain(self._data[start:end])
+            self._last_tree = index, decode_plain(self._text.part(start, end))
         return self._last_tree[1]
 
     def line_of(self, index: int) -> int:
         """Return the first line of an item."""
-        place = self.spans[index].start
-        last, line = self._last_line if self._last_line[0] <= place else (0, 1)
-        self._last_line = place, line + self._data.count(b"\n", last, place)
-        return self._last_line[1]
+        return self._lines[index]
 
     def locate(self, segments: tuple[Segment, ...]) -> Position:
         """Return the position of a field of an item, or of its deepest existing ancestor."""
         _, index, *rest = segments
         assert isinstance(index, int), "all documents of a list are items"
         start, end = self.spans[index]
-        text = self._data[start:end].decode()
+        text = self._text.part(start, end).decode()
         place = JsonPositions(text, 0).find(tuple(rest))
         return TextPart(text[:place], self._position(start)).end
 
@@ -208,7 +311,7 @@ class JsonListText:
         last, position = self._last_position if self._last_position[0] <= place else (0, START)
         decoder = codecs.getincrementaldecoder("utf-8")()
         for start in range(last, place, _CHUNK_BYTES):
-            text = decoder.decode(self._data[start : min(start + _CHUNK_BYTES, place)])
+            text = decoder.decode(self._text.part(start, min(start + _CHUNK_BYTES, place)))
             position = TextPart(text, position).end
         self._last_position = place, position
         return position

@@ -208,7 +208,9 @@ class YamlListText(JsonListText):
         self, data: bytes, source: str, spans: list[Span], items: list[_Item], schema: Schema
     ) -> None:
         super().__init__(data, source, spans)
+        self._data = data
         self._items = items
+        self._last_line = (0, 1)
         self._schema = schema
 
     @property
@@ -241,12 +243,18 @@ class YamlListText(JsonListText):
     def line_of(self, index: int) -> int:
         """Return the first line of an item."""
         is_block = self._items[index].is_block
-        return super().line_of(index) if is_block else self.locate((ITEMS, index)).line
+        return self._dash_line(index) if is_block else self.locate((ITEMS, index)).line
+
+    def _dash_line(self, index: int) -> int:
+        place = self.spans[index].start
+        last, line = self._last_line if self._last_line[0] <= place else (0, 1)
+        self._last_line = place, line + self._data.count(b"\n", last, place)
+        return self._last_line[1]
 
     def locate(self, segments: tuple[Segment, ...]) -> Position:
         """Return the position of a field of an item, or of its deepest existing ancestor."""
         _, index, *rest = segments
         assert isinstance(index, int), "all documents of a list are items"
         start, end = self.spans[index]
-        part = TextPart(self._data[start:end].decode(), Position(super().line_of(index), 1))
+        part = TextPart(self._data[start:end].decode(), Position(self._dash_line(index), 1))
         return find_position(yaml_spots(part, schema=self._schema), (0, *rest))
