@@ -1,6 +1,7 @@
 """Insight: objects in, answers out. One package for each command or kind of question.
 
     snapshot     a cluster at one moment: from documents, checked, completed; and as an archive
+    history      a cluster over time: recordings, the state at a revision, what happened when
     plan         where pods would go
     explain      why a pod gets no node, why claims get no devices, and what would help
     answer       the cause in one sentence, and the fixes that an expert would choose

@@ -3,6 +3,7 @@
 InsightError (a ValueError)
 ├── ArchiveError        a file is not a snapshot or bundle that can be read
 ├── TooManyPodsError    controllers want more pods than Mooring creates
+├── UnknownMomentError  a revision or time is not in a history
 ├── UnknownNameError    a change names an object that the cluster does not have
 └── UnwritableFixError  a fix changes what an operator sets
 """
@@ -21,6 +22,10 @@ class InsightError(ValueError):
 
 class ArchiveError(InsightError):
     """An archive that cannot be used."""
+
+
+class UnknownMomentError(InsightError):
+    """A revision or time that a history does not have; the message says what it has."""
 
 
 class TooManyPodsError(InsightError):

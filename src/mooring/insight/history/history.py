@@ -1,0 +1,152 @@
+"""The changes of a cluster in order, and its state at any revision.
+
+A checkpoint is the whole state after some change. The state at a revision is the last checkpoint
+before it with the changes since: the work is bounded by the distance of checkpoints, however long
+the history is. Objects are shared, so that a checkpoint takes a reference for each of them. The
+distance grows with the number of objects, so that all checkpoints take no more than a few
+references for each change.
+
+# moment: a revision and its time
+# change: the objects written and removed at one revision; the first one is the first state
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from mooring.api.timestamp import Timestamp
+from mooring.insight.errors import UnknownMomentError
+from mooring.insight.history.marks import Mark, MarkFinder
+from mooring.insight.snapshot.snapshot import Snapshot, key_of
+
+CHECKPOINT_CHANGES_MIN: Final = 100
+CHECKPOINT_SHARE: Final = 8  # of the objects are written before the next checkpoint, one in so many
+
+ObjectKey = tuple[str, str, str]  # kind, namespace, name
+State = dict[ObjectKey, Any]
+
+
+class Moment(NamedTuple):
+    """A revision and its time."""
+
+    revision: int
+    time: Timestamp
+
+
+class Change(NamedTuple):
+    """What was written and removed at a revision."""
+
+    revision: int
+    time: Timestamp
+    written: tuple[Any, ...] = ()
+    removed: tuple[ObjectKey, ...] = ()
+
+    def apply(self, state: State) -> None:
+        """Change a state; an object that is written again keeps its place in the order."""
+        for key in self.removed:
+            state.pop(key, None)
+        for value in self.written:
+            state[key_of(value)] = value
+
+
+class History:
+    """The changes of a cluster; it grows by `append`."""
+
+    def __init__(
+        self,
+        changes: Iterable[Change] = (),
+        *,
+        checkpoint_changes_min: int = CHECKPOINT_CHANGES_MIN,
+    ) -> None:
+        self._checkpoint_changes_min = checkpoint_changes_min
+        self._changes: list[Change] = []
+        self._revisions: list[int] = []
+        self._checkpoints: list[tuple[int, State]] = []  # how many changes are in it, the state
+        self._objects_since = 0  # objects written or removed since the last checkpoint
+        self._state: State = {}
+        self._marks = MarkFinder()
+        for change in changes:
+            self.append(change)
+
+    def append(self, change: Change) -> None:
+        """Add the next change; its revision must be above the last one."""
+        if self._revisions and change.revision <= self._revisions[-1]:
+            raise UnknownMomentError(
+                f"revision {change.revision} does not come after {self._revisions[-1]}"
+            )
+        if self._changes:
+            self._marks.find(change.revision, change.time, self._state, change)
+        else:
+            self._marks.begin(change.revision, change.time, change.written)
+        change.apply(self._state)
+        self._changes.append(change)
+        self._revisions.append(change.revision)
+        self._objects_since += len(change.written) + len(change.removed)
+        distance = max(self._checkpoint_changes_min, len(self._state) // CHECKPOINT_SHARE)
+        if not self._checkpoints or self._objects_since >= distance:
+            self._checkpoints.append((len(self._changes), dict(self._state)))
+            self._objects_since = 0
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        """All revisions with their times, in order."""
+        return tuple(Moment(change.revision, change.time) for change in self._changes)
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """What happened, in the order in which it was seen."""
+        return tuple(self._marks.marks)
+
+    @property
+    def first(self) -> Moment:
+        """The first moment, or raise UnknownMomentError if there is none."""
+        return self._moment(0)
+
+    @property
+    def last(self) -> Moment:
+        """The last moment, or raise UnknownMomentError if there is none."""
+        return self._moment(len(self._changes) - 1)
+
+    def snapshot(self, revision: int | None = None) -> Snapshot:
+        """Return the cluster at a revision, by default the last, or raise UnknownMomentError.
+
+        A revision that changed nothing here has the state of the one before it.
+        """
+        if revision is None:
+            revision = self.last.revision
+        changes = bisect_right(self._revisions, revision)
+        if not changes or revision > self._revisions[-1]:
+            raise UnknownMomentError(self._not_known(f"revision {revision}"))
+        found = bisect_right(self._checkpoints, changes, key=lambda each: each[0]) - 1
+        begun, checkpoint = self._checkpoints[found]
+        state = dict(checkpoint)
+        for change in self._changes[begun:changes]:
+            change.apply(state)
+        return Snapshot.of(state.values())
+
+    def at(self, time: Timestamp) -> Moment:
+        """Return the last moment that is not after a time, or raise UnknownMomentError."""
+        found = bisect_right(self._changes, time.instant, key=lambda each: each.time.instant)
+        if not found:
+            raise UnknownMomentError(self._not_known(str(time)))
+        return self._moment(found - 1)
+
+    def _moment(self, position: int) -> Moment:
+        if not self._changes:
+            raise UnknownMomentError("the history is empty")
+        change = self._changes[position]
+        return Moment(change.revision, change.time)
+
+    def _not_known(self, what: str) -> str:
+        if not self._changes:
+            return f"{what}: the history is empty"
+        first, last = self.first, self.last
+        return (
+            f"{what} is not in the history, which has revisions {first.revision} to "
+            f"{last.revision} ({first.time} to {last.time})"
+        )
