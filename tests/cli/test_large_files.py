@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from benchmarks._dump import DumpSize, cluster_objects, write_json
 from mooring.cli import large_files
+from mooring.cli.command_classes import LazyGroup
 from mooring.cli.large_files import FileText, UnreadableError, large_json
 from mooring.cli.main import moor
 
@@ -79,6 +80,21 @@ def test_a_file_that_changes_is_unreadable(tmp_path: Path, monkeypatch: pytest.M
 
     with pytest.raises(UnreadableError, match=r"dump\.json: changed while it was being read"):
         text.part(0, 5)
+
+
+def test_a_file_that_changes_after_it_was_read_gets_an_error_of_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def quote(*_: object) -> None:
+        raise UnreadableError("dump.json: changed while it was being read")
+
+    monkeypatch.setattr(LazyGroup, "invoke", quote)
+    result = CliRunner().invoke(moor, ["devices"])
+
+    assert (result.exit_code, result.stderr) == (
+        3,
+        "error: dump.json: changed while it was being read\n",
+    )
 
 
 def test_only_regular_files_of_json_are_read_in_parts(

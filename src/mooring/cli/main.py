@@ -13,7 +13,8 @@ import click
 from mooring import __version__
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import LazyGroup
-from mooring.cli.errors import INTERRUPTED, UNREADABLE
+from mooring.cli.errors import INTERRUPTED, UNREADABLE, fail
+from mooring.cli.large_files import UnreadableError
 from mooring.cli.terminal import echo, printable, printable_message
 from mooring.kit.printable import log_in_lines
 from mooring.kit.process_memory import collect_rarely
@@ -72,6 +73,8 @@ class Moor(LazyGroup):
         try:
             with _printable_errors():
                 return super().invoke(ctx)
+        except UnreadableError as error:
+            fail(str(error))  # The text of a large file is read again when an answer quotes it.
         except KeyboardInterrupt:
             echo("\nstopped: there is no answer", err=True)
             ctx.exit(INTERRUPTED)
