@@ -19,7 +19,7 @@ from mooring.insight.devices.model import (
     DeviceState,
     DeviceUsage,
 )
-from mooring.insight.devices.usage import devices_changed, devices_in, usage_in, usage_of
+from mooring.insight.devices.usage import devices_changed, devices_in, state_of, usage_in, usage_of
 
 __all__ = [
     "ClaimState",
@@ -29,6 +29,7 @@ __all__ = [
     "DeviceUsage",
     "devices_changed",
     "devices_in",
+    "state_of",
     "usage_in",
     "usage_of",
 ]
