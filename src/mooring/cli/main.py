@@ -32,6 +32,7 @@ COMMANDS = {
     "fit": "Count how many more replicas fit, where, and what stops the next.",
     "kubeconfig": "Print the kubeconfig of a server.",
     "lint": "Find mistakes in claims, classes, slices and pods.",
+    "metrics": "Export free, taken and stranded devices, and causes of pending pods.",
     "node": "Run pods on this machine as a node of any cluster.",
     "plan": "Plan which node and which devices pods would get.",
     "profiles": "List hardware profiles, or write their nodes, slices and sysfs.",

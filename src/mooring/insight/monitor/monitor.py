@@ -19,7 +19,6 @@ from datetime import UTC, datetime
 from operator import is_
 from typing import Any, Final
 
-from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.insight.answer.answer import cause_kinds
 from mooring.insight.devices import (
@@ -62,16 +61,15 @@ class Monitor:
 
     def __init__(
         self,
-        gates: Gates,
+        context: Context,
         *,
         shapes: Sequence[Shape] = (),
         shapes_max: int = SHAPES_MAX,
         claims_max: int = SHAPE_CLAIMS_MAX,
         effort: Callable[[], Effort] = lambda: EFFORT,
         limit: Callable[[], EvaluationLimit | None] = lambda: None,
-        extensions: bool = True,
     ) -> None:
-        self._gates, self._extensions = gates, extensions
+        self._context = context
         self._declared, self._shapes_max, self._claims_max = tuple(shapes), shapes_max, claims_max
         self._effort, self._limit = effort, limit
         self._prepared: dict[int, tuple[Any, Any]] = {}  # by id of objects, which are kept alive
@@ -85,7 +83,12 @@ class Monitor:
 
     def context(self, now: datetime) -> Context:
         """Return what the figures depend on besides objects."""
-        return Context(gates=self._gates, now=Timestamp(now), extensions=self._extensions)
+        return self._context._replace(now=Timestamp(now))
+
+    def plan(self, objects: Iterable[Any], now: datetime) -> Plan:
+        """Return where the pods of a cluster that have no node would go."""
+        context = self.context(now)
+        return plan(self.snapshot(objects, context), context, limit=self._limit())
 
     def snapshot(self, objects: Iterable[Any], context: Context) -> Snapshot:
         """Return the objects as a snapshot, each without the fields that the gates disable."""
@@ -133,7 +136,7 @@ class Monitor:
             same = (before.slices, snapshot.slices), (before.classes, snapshot.classes)
             if all(len(old) == len(new) and all(map(is_, old, new)) for old, new in same):
                 return found
-        compiler = compiler_for(self._gates, extensions=self._extensions)
+        compiler = compiler_for(self._context.gates, extensions=self._context.extensions)
         found = {
             each.metadata.name: selected_by_class(snapshot.slices, each, compiler)
             for each in snapshot.classes
