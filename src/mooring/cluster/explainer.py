@@ -117,6 +117,7 @@ class ExplainerProgram:
             informers,
             Explainer(around.gates, clock).work,
             self._record,
+            gates=around.gates,
             clock=clock,
             interval_s=interval_s,
         )

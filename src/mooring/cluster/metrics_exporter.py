@@ -80,6 +80,7 @@ class MetricsProgram:
             self.informers,
             self._monitor.figures,
             self._take,
+            gates=around.gates,
             clock=clock,
             interval_s=settings.interval_s,
         )
