@@ -27,6 +27,7 @@ ETCD = TOOLS / "etcd" / "usr" / "bin" / "etcd"
 PODMAN = TOOLS / "podman"
 PROMETHEUS = TOOLS / "prometheus" / "usr" / "bin"
 HELM = TOOLS / "helm" / "bin" / "helm"
+WHEELS = TOOLS / "wheels"  # of the image that tests build
 # Releases of Debian whose kubectl the tests try: 1.32 and 1.36. That of bookworm does not know our
 # kinds; a machine that has one of its own needs the first no more.
 KUBECTL_RELEASES = ("trixie", "sid")
@@ -134,6 +135,7 @@ def test(arguments: list[str]) -> int:
     ensure_podman()
     ensure_prometheus()
     ensure_helm()
+    ensure_wheels()
     if arguments == [SWEEPS]:
         return _status([PYTHON, "-m", "pytest", *ON_ALL_CORES, "-m", "sweep"])
     if arguments:
@@ -218,6 +220,7 @@ def lock(_: list[str]) -> int:
         (["pyproject.toml", "--all-extras", "requirements/dev.in"], "dev.txt"),
         (["requirements/uv.in"], "uv.txt"),
         (["requirements/helm.in"], "helm.txt"),
+        (["requirements/image.in"], "image.txt"),
     ]:
         options = ["--upgrade", "--universal", "--python-version", "3.11", "--generate-hashes"]
         quiet = ["--no-emit-index-url", "--custom-compile-command", "python3 dev.py lock"]
@@ -381,6 +384,22 @@ def ensure_helm() -> None:
         subprocess.run(list(map(str, install)), cwd=ROOT, check=True, capture_output=True)
     except subprocess.CalledProcessError:
         print("helm cannot be had: tests of the chart by it will be skipped", flush=True)
+
+
+def ensure_wheels() -> None:
+    """Download the wheels of the image into .tools, as tests have no network; report a failure."""
+    files = [LOCKS / "server.txt", LOCKS / "image.txt"]
+    stamp, wanted = WHEELS / ".stamp", _fingerprint(*files)
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    print("fetching the wheels of the image into .tools …", flush=True)
+    fetch = [_with_pip(), "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
+    fetch += ["--disable-pip-version-check", "--require-hashes", "--dest", str(WHEELS)]
+    for file in files:
+        if subprocess.run([*fetch, "-r", str(file)], cwd=ROOT, check=False).returncode:
+            print("wheels cannot be had: tests of the image will be skipped", flush=True)
+            return
+    stamp.write_text(wanted)
 
 
 def _unpack_with_needs(packages: list[str], folder: Path) -> bool:
