@@ -141,7 +141,7 @@ def test(arguments: list[str]) -> int:
     if arguments:
         return _status([PYTHON, "-m", "pytest", *arguments])
     status = _status([PYTHON, "-m", "pytest", *ON_ALL_CORES, "-m", "not sweep"])
-    print("left out: sweeps of recorded answers, and samples of campaigns: dev.py test --sweeps")
+    print("left out: sweeps of recorded answers, samples of campaigns, the image: test --sweeps")
     return status
 
 

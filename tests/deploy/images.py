@@ -35,7 +35,14 @@ def build_image(podman: list[str], folder: Path) -> None:
     _run([*podman, "import", str(_base_archive(folder)), BASE])
     _run(
         [
-            *(*podman, "build", "--network=none", "--format=oci", f"--tag={IMAGE}"),
+            *(
+                *podman,
+                "build",
+                "--layers=false",
+                "--network=none",
+                "--format=oci",
+                f"--tag={IMAGE}",
+            ),
             *(f"--volume={WHEELS}:/wheels:ro", f"--build-arg=BASE={BASE}"),
             "--build-arg=PIP_OPTIONS=--no-index --find-links=/wheels",
             *("--file", str(ROOT / "deploy" / "image" / "Containerfile"), str(ROOT)),
@@ -44,9 +51,7 @@ def build_image(podman: list[str], folder: Path) -> None:
 
 
 def _run(command: list[str]) -> str:
-    done = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=BUILD_S_MAX
-    )
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=BUILD_S_MAX)
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     return done.stdout
 

@@ -166,7 +166,7 @@ class MonitorFamilies:
         )
         yield Gauge(
             "mooring_claims_oldest_seconds",
-            "Age of the oldest ResourceClaim, by state.",
+            "Age of the oldest ResourceClaim, by state; of those being deleted, since their deletion.",
             ("state",),
             lambda: {
                 (str(state),): _age_s(self._now(), times[0])

@@ -53,6 +53,6 @@ class Figures(Struct, frozen=True):
     classes: Mapping[str, StateCounts] = {}  # a device counts for each class that selects it
     invalid_classes: frozenset[str] = frozenset()  # their selectors cannot be compiled
     waiting: tuple[WaitingPod, ...] = ()
-    claims: Mapping[ClaimState, tuple[datetime, ...]] = {}  # when they were created, oldest first
+    claims: Mapping[ClaimState, tuple[datetime, ...]] = {}  # since when, oldest first
     shapes: tuple[ShapeRoom, ...] = ()
     shapes_left_out: int = 0

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from operator import is_
 from typing import Any, Final
 
@@ -115,7 +115,7 @@ class Monitor:
                 name for name, found in selections.items() if isinstance(found, InvalidExpression)
             ),
             waiting=tuple(_waiting(planned, context, self._effort)),
-            claims=_claims(snapshot),
+            claims=_claims(snapshot, context.now.instant),
             shapes=room_for(shapes, planned, context, claims_max=self._claims_max),
             shapes_left_out=left_out,
         )
@@ -175,12 +175,12 @@ def _waiting(planned: Plan, context: Context, effort: Callable[[], Effort]) -> I
         )
 
 
-def _claims(snapshot: Snapshot) -> dict[ClaimState, tuple[datetime, ...]]:
+def _claims(snapshot: Snapshot, now: datetime) -> dict[ClaimState, tuple[datetime, ...]]:
+    """Return since when claims exist, by state; those being deleted, since their deletion."""
     found: dict[ClaimState, list[datetime]] = {state: [] for state in ClaimState}
     for claim in snapshot.claims:
-        created = claim.metadata.creation_timestamp
-        # One that no server has seen is as old as one that was just made.
-        found[state_of(claim)].append(
-            datetime.max.replace(tzinfo=UTC) if created is None else created.instant
-        )
+        metadata = claim.metadata
+        since = metadata.deletion_timestamp or metadata.creation_timestamp
+        # One that no server has seen was made just now.
+        found[state_of(claim)].append(now if since is None else since.instant)
     return {state: tuple(sorted(times)) for state, times in found.items()}
