@@ -166,7 +166,7 @@ class MonitorFamilies:
         )
         yield Gauge(
             "mooring_claims_oldest_seconds",
-            "Age of the oldest ResourceClaim, by state; of those being deleted, since their deletion.",
+            "Age of the oldest ResourceClaim, by state; if it is being deleted, since then.",
             ("state",),
             lambda: {
                 (str(state),): _age_s(self._now(), times[0])
