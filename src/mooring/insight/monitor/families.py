@@ -16,13 +16,11 @@ from typing import Final, NamedTuple
 
 from mooring.insight.devices import ClaimState, DeviceState
 from mooring.insight.devices.model import StateCounts
-from mooring.insight.devices.node_selection import ALL_NODES, NO_NODE
 from mooring.insight.messages import natural_order
 from mooring.insight.monitor.figures import Figures, RequestRoom
 from mooring.kit.metrics import Family, Gauge, Labels, number_text
 
 OTHER: Final = "<other>"  # no name from a cluster looks like this
-SELECTED_NODES: Final = "<selector>"
 AGES_S: Final = (60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0, 604_800.0)
 REQUESTS_MAX: Final = 8  # of each shape
 
@@ -91,7 +89,7 @@ class MonitorFamilies:
         found: Counts = {}
         for (node, driver), counts in self._look().devices.items():
             for state, number in _by_state(counts):
-                key = (driver, _node_label(node), state)
+                key = (driver, node, state)
                 found[key] = found.get(key, 0) + number
         return folded(folded(found, 0, self._limits.drivers), 1, self._limits.nodes)
 
@@ -191,7 +189,7 @@ class MonitorFamilies:
 
     def _folded(self) -> Counts:
         figures, limits = self._look(), self._limits
-        nodes = {_node_label(node) for node, _ in figures.devices}
+        nodes = {node for node, _ in figures.devices}
         drivers = {driver for _, driver in figures.devices}
         namespaces = {each.namespace for each in figures.waiting}
         return {
@@ -219,12 +217,6 @@ def folded(counts: Mapping[Labels, float], place: int, most: int) -> Counts:
 
 def _by_state(counts: StateCounts) -> Iterator[tuple[str, int]]:
     return ((str(state), counts.of(state)) for state in DeviceState)
-
-
-def _node_label(node: str) -> str:
-    """Return the name of a node, or a word for several: selectors are texts without bounds."""
-    is_name = all(part.isalnum() or part in "-." for part in node)
-    return node if is_name or node in (ALL_NODES, NO_NODE) else SELECTED_NODES
 
 
 def _age_s(now: datetime, since: datetime) -> float:

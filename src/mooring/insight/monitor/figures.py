@@ -49,7 +49,7 @@ class ShapeRoom(Struct, frozen=True):
 class Figures(Struct, frozen=True):
     """The counts."""
 
-    devices: Mapping[CountKey, StateCounts] = {}  # by nodes and driver
+    devices: Mapping[CountKey, StateCounts] = {}  # by node, or a word for several, and driver
     classes: Mapping[str, StateCounts] = {}  # a device counts for each class that selects it
     invalid_classes: frozenset[str] = frozenset()  # their selectors cannot be compiled
     waiting: tuple[WaitingPod, ...] = ()

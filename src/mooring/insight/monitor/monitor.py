@@ -29,7 +29,8 @@ from mooring.insight.devices import (
     devices_in,
     state_of,
 )
-from mooring.insight.devices.model import StateCounts, by_node, count_states
+from mooring.insight.devices.model import CountKey, StateCounts, count_states
+from mooring.insight.devices.node_selection import only_node
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.expressions.evaluation import (
     InvalidExpression,
@@ -47,6 +48,7 @@ from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.reservation import Reservation
 from mooring.validation.strategy import Context
 
+SELECTED_NODES: Final = "<selector>"
 SHAPES_MAX: Final = 16
 SHAPE_CLAIMS_MAX: Final = 1000  # of each shape that are tried
 
@@ -109,7 +111,7 @@ class Monitor:
         )
         shapes = (*self._declared, *common)
         return Figures(
-            devices=count_states(devices, by_node),
+            devices=count_states(devices, _by_node),
             classes=_by_class(devices, selections),
             invalid_classes=frozenset(
                 name for name, found in selections.items() if isinstance(found, InvalidExpression)
@@ -143,6 +145,16 @@ class Monitor:
         }
         self._selected = snapshot, found
         return found
+
+
+def _by_node(holding: DeviceUsage) -> CountKey:
+    """Return the node that can use a device, or a word for several, and its driver.
+
+    A selector is a text without bounds, and may look like a name.
+    """
+    place = holding.node_selection
+    is_open = place.selector is not None and not (place.node or only_node(place.selector))
+    return SELECTED_NODES if is_open else str(place), holding.id.driver
 
 
 def _by_class(
