@@ -82,7 +82,7 @@ def board_queries() -> list[Query]:
 def rule_queries() -> list[Query]:
     return [
         Query(
-            rule.get("record", rule.get("alert")),
+            rule.get("record") or rule["alert"],
             rule["expr"],
             " ".join(rule.get("annotations", {}).values()),
         )

@@ -170,7 +170,10 @@ class ControllerProgram:
     async def run(self) -> None:
         """Reconcile until cancelled, once all informers have synced."""
         async with _followed(self.informers, self._has_own):
-            await run_all(self.loops, *self.beside)
+            if self.beside:
+                await run_all(self.loops, *self.beside)
+            else:
+                await self.loops.run()
 
     @property
     def metrics_pages(self) -> dict[str, Callable[[], str]]:

@@ -19,7 +19,7 @@ from mooring.insight.fit import Fitted, fit
 from mooring.insight.monitor import LabelLimits, Monitor, MonitorFamilies, Shape
 from mooring.insight.monitor.families import folded
 from mooring.kit.clock import EPOCH
-from mooring.kit.metrics import exposition
+from mooring.kit.metrics import Labels, exposition
 from mooring.validation.strategy import Context
 from tests.insight.monitor.clusters import busy_cluster, busy_objects, objects_of
 
@@ -175,7 +175,7 @@ def test_where_more_fit_than_are_tried_stranded_devices_are_not_known() -> None:
 
 
 def test_values_beyond_the_limit_are_counted_together() -> None:
-    counts = {(f"node-{number}", "free"): float(number) for number in (10, 2, 1, 30)}
+    counts: dict[Labels, float] = {(f"node-{n}", "free"): n for n in (10, 2, 1, 30)}
     assert folded(counts, 0, 2) == {
         ("node-1", "free"): 1,
         ("node-2", "free"): 2,

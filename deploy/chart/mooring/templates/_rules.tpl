@@ -142,4 +142,17 @@ asked of the server with each rule, both ways.
 {{- end -}}
 {{- define "mooring.pageRules" -}}
 {{ include "mooring.clusterReadingRules" . }}
+# And what makes pods, as commands with --live read it.
+- apiGroups: [""]
+  resources: [replicationcontrollers, services]
+  verbs: [list, watch]
+- apiGroups: [apps]
+  resources: [daemonsets, deployments, replicasets, statefulsets]
+  verbs: [list, watch]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [list, watch]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [list, watch]
 {{- end -}}
