@@ -37,6 +37,7 @@ COMMANDS = {
     "profiles": "List hardware profiles, or write their nodes, slices and sysfs.",
     "reset": "Remove a cluster: its objects, credentials and containers.",
     "run": "Run a command with devices of this machine.",
+    "schema": "Print JSON Schemas of all kinds, for editors.",
     "scheduler": "Run the scheduler for any cluster.",
     "server": "Run the API server, for kubectl and any Kubernetes client.",
     "snapshot": "Write a cluster to one archive that all commands read.",
