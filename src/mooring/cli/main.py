@@ -23,6 +23,7 @@ from mooring.kit.process_memory import collect_rarely
 COMMANDS = {
     "cel": "Evaluate a CEL expression on devices: which match, and why others do not.",
     "control-plane": "Run API server, scheduler and controllers in one process.",
+    "completion": "Print a script that completes command lines in bash, zsh or fish.",
     "controllers": "Run the controllers for any cluster.",
     "claims": "List claims: which devices they have, where, and for whom.",
     "devices": "List devices: who has them, and which are free.",
