@@ -25,6 +25,7 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
 ETCD = TOOLS / "etcd" / "usr" / "bin" / "etcd"
 PODMAN = TOOLS / "podman"
+SHELLS = TOOLS / "shells"
 # Releases of Debian whose kubectl the tests try: 1.32 and 1.36. That of bookworm does not know our
 # kinds; a machine that has one of its own needs the first no more.
 KUBECTL_RELEASES = ("trixie", "sid")
@@ -130,6 +131,7 @@ def test(arguments: list[str]) -> int:
     ensure_etcd()
     ensure_kubectl()
     ensure_podman()
+    ensure_shells()
     if arguments == [SWEEPS]:
         return _status([PYTHON, "-m", "pytest", *ON_ALL_CORES, "-m", "sweep"])
     if arguments:
@@ -340,6 +342,25 @@ def ensure_podman() -> None:
         _unpack_with_needs(["podman", "runc", "busybox-static"], PODMAN)
     if not (PODMAN / "bin" / "busybox").exists():
         print("podman cannot be had: tests of containers by it will be skipped", flush=True)
+
+
+def ensure_shells() -> None:
+    """Unpack Debian's zsh and fish into .tools, with groff-base; report a missing one."""
+    if (SHELLS / "usr" / "bin" / "fish").exists():
+        return
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        print("no apt-get: tests of completion in zsh and fish will be skipped", flush=True)
+        return
+    print("fetching zsh and fish into .tools …", flush=True)
+    packages = ["zsh", "fish", "groff-base"]
+    if not _unpack_with_needs(packages, SHELLS) and os.geteuid() == 0:
+        _quiet_status(["apt-get", "update", "-qq"], TOOLS)
+        _unpack_with_needs(packages, SHELLS)
+    if (SHELLS / "usr" / "bin" / "fish").exists():
+        # So fish finds its own files wherever it was unpacked.
+        (SHELLS / "usr" / "etc").symlink_to("../etc")
+    else:
+        print("zsh and fish cannot be had: tests of completion in them will be skipped", flush=True)
 
 
 def _unpack_with_needs(packages: list[str], folder: Path) -> bool:
