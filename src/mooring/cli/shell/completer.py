@@ -45,10 +45,9 @@ class CompletionAnswer(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Answer a shell; without an answer in time, end without one."""
-    with suppress(AttributeError, ValueError):  # no such signal here, or not the main thread
-        signal.setitimer(signal.ITIMER_REAL, TIME_S_MAX)
+    """Answer a shell; whatever takes too long ends without an answer."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _end_after(TIME_S_MAX)
     match given:
         case ["--bash", breaks, line]:
             answer = complete_line(line, breaks)
@@ -56,7 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             answer = complete(words)
         case words:  # kubectl passes the words alone
             answer = complete(words)
+    _end_after(0)
     sys.stdout.write("".join(f"{line}\n" for line in answer.lines()))
+
+
+def _end_after(seconds: float) -> None:
+    """End the process in so many seconds; with 0, never mind."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def complete_line(line: str, breaks: str) -> CompletionAnswer:

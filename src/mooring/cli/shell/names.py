@@ -20,6 +20,7 @@ TIME_S_MAX: Final = 0.08
 FILES_MAX: Final = 200
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 NAMES_MAX: Final = 5000
+_INDENT_MAX: Final = 100
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _PART_BYTES: Final = 256 * 1024  # that are read between two looks at the clock
 _LINE: Final = re.compile(
@@ -69,14 +70,18 @@ def names_in(text: str) -> Iterator[FoundObject]:
             kinds = {c: kind for c, kind in kinds.items() if c < indent}
             kinds[indent] = _plain(value)
         elif key == "metadata" and kinds.get(indent):
-            open_kind, column, inner = kinds.pop(indent), indent, -1
+            open_kind, column, inner = kinds.pop(indent), indent, _indent(text, line.end() + 1)
             facts = dict(_FLOW.findall(value)) if value.startswith("{") else {}
-        elif open_kind and key in ("name", "namespace"):
-            inner = indent if inner < 0 else inner
-            if indent == inner and (name := _plain(value)):
-                facts.setdefault(key, name)
+        elif open_kind and indent == inner and (name := _plain(value)):
+            facts.setdefault(key, name)
     if open_kind:
         yield from _object(open_kind, facts)
+
+
+def _indent(text: str, start: int) -> int:
+    """Return how far the line that begins there is indented."""
+    head = text[start : start + _INDENT_MAX]
+    return len(head) - len(head.lstrip(" "))
 
 
 def _object(kind: str, facts: dict[str, str]) -> Iterator[FoundObject]:
