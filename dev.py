@@ -8,19 +8,26 @@ made once and again only when a lock file or pyproject.toml changes.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import importlib.util
+import io
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from string import Template
 
 ROOT = Path(__file__).resolve().parent
 TOOLS = ROOT / ".tools"
 VENV = ROOT / ".venv"
 LOCKS = ROOT / "requirements"
+DIST = ROOT / "dist"
+KREW = ROOT / "deploy" / "krew"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
 ETCD = TOOLS / "etcd" / "usr" / "bin" / "etcd"
@@ -205,6 +212,71 @@ def wire(_: list[str]) -> int:
     return _status([PYTHON, "-m", "grpc_tools.protoc", *outputs, *sources])
 
 
+def dist(arguments: list[str]) -> int:
+    """Build wheel, sdist and krew's archive into dist/ (URL of the release: its manifest, too)."""
+    ensure_environment()
+    shutil.rmtree(DIST, ignore_errors=True)
+    _run([PYTHON, "-m", "hatchling", "build", "-d", DIST])
+    (wheel,) = DIST.glob("*.whl")
+    archive = krew_archive(wheel)
+    made = [*sorted(DIST.glob("mooring-*")), archive]
+    if arguments:
+        manifest = DIST / "moor.yaml"
+        manifest.write_text(krew_manifest(archive, arguments[0]), encoding="utf-8")
+        made.append(manifest)
+    for path in made:
+        print(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(ROOT)}")
+    if not arguments:
+        print("no manifest for krew: dev.py dist URL names where the archive will be")
+    return 0
+
+
+def krew_archive(wheel: Path) -> Path:
+    """Return the archive that krew installs: a launcher, the wheel and pinned dependencies.
+
+    The same files give the same archive.
+    """
+    version = wheel.name.split("-")[1]
+    launcher = (KREW / "kubectl-moor").read_text(encoding="utf-8")
+    files = {
+        "LICENSE": (ROOT / "LICENSE").read_bytes(),
+        "kubectl-moor": launcher.replace("${VERSION}", version).encode(),
+        wheel.name: wheel.read_bytes(),
+        "requirements.txt": (LOCKS / "run.txt").read_bytes(),
+    }
+    path = wheel.with_name(f"moor-krew-{version}.tar.gz")
+    with (
+        path.open("wb") as raw,
+        gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o755 if name == "kubectl-moor" else 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    return path
+
+
+def krew_manifest(archive: Path, url: str) -> str:
+    """Return the manifest of a release whose files are at a URL."""
+    version = archive.name.removeprefix("moor-krew-").removesuffix(".tar.gz")
+    values = {
+        "VERSION": semantic_version(version),
+        "HOMEPAGE": url.partition("/releases/")[0],
+        "URI": f"{url.rstrip('/')}/{archive.name}",
+        "SHA256": hashlib.sha256(archive.read_bytes()).hexdigest(),
+    }
+    return Template((KREW / "moor.yaml").read_text(encoding="utf-8")).substitute(values)
+
+
+def semantic_version(version: str) -> str:
+    """Return a version of Python as krew wants it: `v0.1.0-dev.0` for `0.1.0.dev0`."""
+    release, mark, number = re.fullmatch(
+        r"(\d+\.\d+\.\d+)(?:\.?(a|b|rc|dev)(\d+))?", version
+    ).groups()  # type: ignore[union-attr]  # hatchling made it
+    return f"v{release}-{mark}.{number}" if mark else f"v{release}"
+
+
 def lock(_: list[str]) -> int:
     """Resolve the lock files in requirements/ again."""
     uv = ensure_uv()
@@ -244,7 +316,7 @@ def _lock_minimum(uv: Path) -> None:
 def clean(_: list[str]) -> int:
     """Remove .venv, .venv-minimum, .tools and all caches."""
     caches = [".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache"]
-    for folder in [VENV, MINIMUM, TOOLS, ROOT / "dist", *(ROOT / name for name in caches)]:
+    for folder in [VENV, MINIMUM, TOOLS, DIST, *(ROOT / name for name in caches)]:
         shutil.rmtree(folder, ignore_errors=True)
     return 0
 
@@ -253,7 +325,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     f.__name__: f
     for f in (
         *(setup, run, test, minimum, check, fmt, bench, soak),
-        *(docs, conformance, wire, lock, clean),
+        *(docs, conformance, wire, lock, dist, clean),
     )
 }
 

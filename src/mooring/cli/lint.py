@@ -13,6 +13,7 @@ from mooring import __version__
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, source_options
 from mooring.cli.collection import collect
+from mooring.cli.command_classes import files_argument
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.output import REPORT_FORMATS, print_tree, report_options
 from mooring.cli.reports import Workspace, print_report
@@ -73,6 +74,7 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
     callback=_list_rules,
     help="List the rules and exit.",
 )
+@files_argument
 @report_options
 @source_options
 def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: str) -> None:
@@ -84,8 +86,8 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
     completeness, names, counters, capacity, attributes. Checks pods, and the pods of Deployments,
     ReplicaSets, DaemonSets, StatefulSets and Jobs: claims, extended resources, groups.
 
-    With -f, only its objects are checked, in the cluster of --on, --live and --profile; without
-    -f, the whole cluster is. Rules that need missing input, such as slices, are skipped.
+    With -f or files, only their objects are checked, in the cluster of --on, --live and --profile;
+    without, the whole cluster is. Rules that need missing input, such as slices, are skipped.
 
     \b
     moor lint -f claim.yaml --profile dgx-h100

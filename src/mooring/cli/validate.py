@@ -16,6 +16,7 @@ from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
+from mooring.cli.command_classes import files_argument
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
 from mooring.cli.inputs import (
@@ -41,12 +42,12 @@ KINDS_SHOWN_MAX = 12
     context_settings=CONTEXT,
     epilog="Exit status: 0 all valid, 1 some invalid, 2 usage error, 3 an input could not be read.",
 )
+@files_argument
 @click.option(
     "-f",
     "--filename",
     "filenames",
     multiple=True,
-    required=True,
     metavar="FILE|DIR|-",
     help="Manifests to check: a YAML or JSON file, a directory, a tar or zip archive, or "
     "- for standard input. May be repeated.",
@@ -83,8 +84,11 @@ def command(
 
     \b
     moor validate -R -f manifests
+    moor validate claim.yaml pod.yaml
     helm template chart | moor validate --strict -f -
     """
+    if not filenames:
+        raise click.UsageError("nothing to check: give -f, or files")
     now = Timestamp(datetime.now(UTC))
     context = Context(gates=gates, now=now, extensions=not strict)
     printer = _printer(output, quiet=quiet)
