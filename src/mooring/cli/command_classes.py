@@ -91,7 +91,7 @@ def files_argument(function: F) -> F:
         return function(*args, **kwargs)
 
     argument = click.argument("files", nargs=-1, metavar="[FILE|DIR]…")
-    return argument(with_files)  # type: ignore[no-any-return]
+    return argument(with_files)  # type: ignore[return-value]
 
 
 Sections = Sequence[tuple[str, Sequence[str]]]  # a title, and names of parameters

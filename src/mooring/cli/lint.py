@@ -86,8 +86,9 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
     completeness, names, counters, capacity, attributes. Checks pods, and the pods of Deployments,
     ReplicaSets, DaemonSets, StatefulSets and Jobs: claims, extended resources, groups.
 
-    With -f or files, only their objects are checked, in the cluster of --on, --live and --profile;
-    without, the whole cluster is. Rules that need missing input, such as slices, are skipped.
+    With -f or [FILE|DIR]…, only their objects are checked, in the cluster of --on, --live and
+    --profile; without, the whole cluster is. Rules that need missing input, such as slices, are
+    skipped.
 
     \b
     moor lint -f claim.yaml --profile dgx-h100

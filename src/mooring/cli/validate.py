@@ -77,10 +77,11 @@ def command(
 ) -> None:
     """Validate objects as the API server of Kubernetes 1.37 does on create.
 
-    Reads every kind that Dynamic Resource Allocation uses, in all versions, sets defaults and
-    applies Kubernetes' validation. Prints each error and warning with its file and line, then a
-    summary. Objects of other kinds, such as Services and custom resources, are counted but not
-    checked. Kustomizations and files of Helm charts are skipped with a note.
+    Reads the files of -f and [FILE|DIR]…, with every kind that Dynamic Resource Allocation uses, in
+    all versions, sets defaults and applies Kubernetes' validation. Prints each error and warning
+    with its file and line, then a summary. Objects of other kinds, such as Services and custom
+    resources, are counted but not checked. Kustomizations and files of Helm charts are skipped with
+    a note.
 
     \b
     moor validate -R -f manifests

@@ -88,7 +88,8 @@ def is_stricter_in_kubernetes(wrong: Wrong) -> bool:
 
 
 def test_objects_that_kubernetes_accepts_are_valid() -> None:
-    count, refused = 0, []
+    count = 0
+    refused: list[Wrong] = []
     for tree, answer in recorded():
         is_accepted = not (
             answer.get("decode_error") or answer.get("request_error") or answer["errors"]
