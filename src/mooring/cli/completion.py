@@ -15,7 +15,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command(context_settings=CONTEXT, epilog="Exit status: 0 printed, 2 usage error.")
 @click.argument("shell", type=click.Choice(SHELLS), metavar="bash|zsh|fish")
 def command(shell: str) -> None:
-    """Print a script that completes command lines of moor.
+    """Print a script that completes command lines of moor in bash|zsh|fish.
 
     Commands, options and their values are completed, and so are names: objects of the files that
     the command line gives with -f and --on, objects of the cluster with --live, hardware profiles,
