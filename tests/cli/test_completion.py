@@ -370,28 +370,44 @@ def test_bash_completes() -> None:
     assert bash("moor no-such-command ") == []
 
 
-def test_bash_completes_when_tab_is_pressed() -> None:
-    pid, terminal = pty.fork()
-    if pid == 0:
-        command = ["bash", "--norc", "--noprofile", "-i"]
-        os.execvpe("bash", command, environment(TERM="dumb", PS1="> ", HOME=str(ROOT)))
+class Terminal:
+    """A shell in a terminal of its own."""
+
+    def __init__(self, command: list[str], variables: dict[str, str]) -> None:
+        self._pid, self._end = pty.fork()
+        if self._pid == 0:
+            os.execvpe(command[0], command, variables)
+
+    def types(self, text: str, wanted: str) -> None:
+        """Type a text and read what is shown until it has another; the shell may end instead."""
+        os.write(self._end, text.encode())
+        seen = b""
+        while wanted.encode() not in seen:
+            try:
+                part = os.read(self._end, 4096)
+            except OSError:  # how Linux says that the other side is closed
+                part = b""
+            assert part, seen
+            seen += part
+
+    def close(self) -> None:
+        os.close(self._end)  # hangs up
+        os.waitpid(self._pid, 0)
+
+
+@pytest.fixture
+def terminal_variables(tmp_path: Path) -> dict[str, str]:
+    return environment(TERM="dumb", PS1="> ", HOME=str(tmp_path), HISTFILE="")
+
+
+def test_bash_completes_when_tab_is_pressed(terminal_variables: dict[str, str]) -> None:
+    terminal = Terminal(["bash", "--norc", "--noprofile", "-i"], terminal_variables)
     try:
-        os.write(terminal, b"source <(moor completion bash); echo re''ady\n")
-        read_until(terminal, b"ready\r\n")
-        os.write(terminal, b"moor plan --profile dgx-h100-\t")
-        read_until(terminal, b"dgx-h100-mig ")
+        terminal.types("source <(moor completion bash); echo re''ady\n", "ready\r\n")
+        terminal.types("moor plan --profile dgx-h100-\t", "dgx-h100-mig ")
+        terminal.types(f"\x15moor explain -f {EXAMPLES}/training depl\t", "deployment/training ")
     finally:
-        os.close(terminal)
-        os.waitpid(pid, 0)
-
-
-def read_until(terminal: int, wanted: bytes) -> None:
-    """Read what a terminal shows; pytest's own timeout ends a test that waits for too long."""
-    seen = b""
-    while wanted not in seen:
-        part = os.read(terminal, 4096)
-        assert part, seen
-        seen += part
+        terminal.close()
 
 
 def shell_program(name: str) -> str:
@@ -405,7 +421,7 @@ def shell_program(name: str) -> str:
 def shell_environment() -> dict[str, str]:
     libraries = dev.SHELLS / "usr" / "lib"
     folders = ":".join(map(str, libraries.glob("*-linux-gnu"))) if libraries.is_dir() else ""
-    return environment(LD_LIBRARY_PATH=folders, HOME=str(dev.TOOLS))
+    return environment(LD_LIBRARY_PATH=folders, HOME=str(dev.SHELLS))
 
 
 def test_fish_completes() -> None:
@@ -460,6 +476,23 @@ def test_zsh_completes() -> None:
         "dgx-h100-mig:NVIDIA DGX H100 with MIG",
         "options: ",
     ]
+
+
+def test_zsh_completes_when_tab_is_pressed(terminal_variables: dict[str, str]) -> None:
+    program = shell_program("zsh")
+    start = "autoload -Uz compinit; compinit -u -D; source <(moor completion zsh); echo re''ady\n"
+    if Path(program).is_relative_to(dev.SHELLS):  # which does not know where its files are
+        (modules,) = (dev.SHELLS / "usr" / "lib").glob("*/zsh/*")
+        functions = dev.SHELLS / "usr" / "share" / "zsh" / "functions"
+        start = f"module_path=({modules}); fpath=({functions}/**/*(/)); zmodload zsh/zle; {start}"
+    variables = {**shell_environment(), **terminal_variables}
+    terminal = Terminal([program, "-f", "-i"], variables)
+    try:
+        terminal.types(start, "ready\r\n")
+        terminal.types("moor plan --profile dgx-h100-\t", "dgx-h100-mig")
+        terminal.types(f"\x15moor explain -f {EXAMPLES}/training depl\t", "deployment/training")
+    finally:
+        terminal.close()
 
 
 @pytest.mark.parametrize(("words", "expected"), [(["pl"], "plan"), (["plan", "-o", "sa"], "sarif")])

@@ -266,6 +266,12 @@ def test_what_cannot_be_read_is_reported_at_its_place(workspace: Path) -> None:
     assert root.attrib["errors"] == "2"
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 300 + ".yaml:1:2: ", "profile", "a:9:9: b"])
+def test_names_of_what_cannot_be_read_may_be_odd(workspace: Path, name: str) -> None:
+    (line,) = github("validate", "-f", name, status=3)
+    assert line.startswith("::error title=Unreadable::")
+
+
 # --- paths -------------------------------------------------------------------------------------
 
 

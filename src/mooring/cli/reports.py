@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 from mooring.cli.output import print_tree
 from mooring.cli.terminal import echo
@@ -27,33 +26,38 @@ _PLACED = re.compile(r"(?P<source>.+?):(?P<line>\d+):(?P<column>\d+): (?P<fact>.
 _NAMED = re.compile(r"(?P<source>.+?): (?P<fact>.*)", re.DOTALL)
 
 
-class Workspace(NamedTuple):
+class Workspace:
     """The folder that reports are about, and the current folder in it."""
 
-    root: Path
-    current: Path
+    def __init__(self, root: Path, current: Path) -> None:
+        self._current = current
+        self._root = root if current.is_relative_to(root) else current
+        self._files: dict[str, ReportPlace] = {}  # by source; findings have few
 
     @classmethod
     def find(cls) -> Workspace:
         """Return the workspace of this process."""
         current = Path.cwd().resolve()
         given = os.environ.get("GITHUB_WORKSPACE", "")
-        root = Path(given).resolve() if given else current
-        return cls(root if current.is_relative_to(root) else current, current)
+        return cls(Path(given).resolve() if given else current, current)
 
     def place(self, source: str, line: int = 0, column: int = 0) -> ReportPlace:
         """Return a place in a source of objects; a member of an archive is in the archive's file.
 
         A link in the workspace is a file of it, wherever it leads.
         """
+        if source not in self._files:
+            self._files[source] = self._file(source)
+        return self._files[source]._replace(line=line, column=column)
+
+    def _file(self, source: str) -> ReportPlace:
         file, mark, _ = source.partition("!")
-        path = Path(os.path.normpath(self.current / file))
-        is_file = not source.startswith("<") and path.is_relative_to(self.root) and path.is_file()
-        inside = path.relative_to(self.root).as_posix() if is_file else ""
-        if is_file and not mark:
-            return ReportPlace(inside, line, column)
-        is_outside = not is_file and path.is_file()
-        return ReportPlace(inside, line, column, path.name if is_outside else source)
+        path = Path(os.path.normpath(self._current / file))
+        is_file = not source.startswith("<") and os.path.isfile(path)
+        if not (is_file and path.is_relative_to(self._root)):
+            return ReportPlace(origin=path.name if is_file else source)
+        inside = path.relative_to(self._root).as_posix()
+        return ReportPlace(inside, origin=source if mark else "")
 
     def unreadable(self, message: str) -> CheckedObject:
         """Return an input that could not be read, at the place that the message begins with."""
@@ -67,7 +71,8 @@ class Workspace(NamedTuple):
         return unreadable_input(message, ReportPlace())
 
     def _is_source(self, text: str) -> bool:
-        return text == "<stdin>" or (self.current / text.partition("!")[0]).is_file()
+        file = self._current / text.partition("!")[0]
+        return text == "<stdin>" or os.path.isfile(file)  # which takes any text
 
 
 def print_report(report: FindingReport, output: str, summary: str = "") -> None:

@@ -10,6 +10,7 @@ description, then a colon and a directive.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import signal
 import sys
@@ -27,6 +28,7 @@ FILES = 0  # directives, as cobra has them
 NO_SPACE = 2
 NO_FILES = 4
 FOLDERS = 16
+_PLAIN: Final = re.compile(r"[\w./=,@:+%\-]+")
 _OPEN_ENDS: Final = ("=", "/")  # of candidates that go on
 
 
@@ -37,9 +39,9 @@ class CompletionAnswer(NamedTuple):
     directive: int
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the answer; none can be more than one."""
+        """Yield the lines of the answer, but for names that could mean something to a shell."""
         for text, help_text in self.candidates:
-            if text.isprintable():
+            if _PLAIN.fullmatch(text):
                 yield f"{text}\t{help_text}" if help_text else text
         yield f":{self.directive}"
 

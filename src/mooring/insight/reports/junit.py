@@ -72,7 +72,7 @@ def _case(each: CheckedObject, suite: str, failing: frozenset[FindingLevel]) -> 
 
 def _inside(each: CheckedObject, failing: frozenset[FindingLevel]) -> Iterator[str]:
     failures = _failures(each, failing)
-    others = [finding for finding in each.findings if finding not in failures]
+    others = [finding for finding in each.findings if finding.level not in failing]
     if each.skipped:
         yield f"      <skipped {_attributes(message=each.skipped)}/>"
     if failures:
