@@ -43,9 +43,9 @@ EXAMPLES = {
 def command(names: tuple[str, ...], folder: Path) -> None:
     """List the examples of the documentation, or copy some.
 
-    The documentation runs its commands on examples/NAME. Without [NAME], lists the examples; with
-    names, copies them to examples/NAME below the current directory, where those commands find
-    them. Files that are there already are kept, and with other content they are an error.
+    The documentation runs its commands on examples/NAME. Without [NAME]..., lists the examples;
+    with names, copies them to examples/NAME below the current directory, where those commands
+    find them. A file that is there already with other content is an error.
     """
     if not names:
         rows = [("EXAMPLE", "WHAT IT SHOWS"), *EXAMPLES.items()]
