@@ -11,7 +11,7 @@ _PIN = re.compile(
     r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>\S+)(?: ; (?P<marker>[^\\\n]+?))? *(?:\\|$)"
 )
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
-_VIA = re.compile(r"^ +#(?: via)? +([A-Za-z0-9._-]+)(?: \(.*\))?$", re.MULTILINE)
+_VIA = re.compile(r"^ +#(?: via)? +(?!via$)([A-Za-z0-9._-]+)(?: \(.*\))?$", re.MULTILINE)
 
 
 class Pin(NamedTuple):

@@ -31,7 +31,10 @@ def sbom(
     required = read_lock(locks / "run.txt")
     pins: dict[str, Pin] = dict(required)
     for name in OPTIONAL_LOCKS:
-        pins |= {key: pin for key, pin in read_lock(locks / name).items() if key not in pins}
+        for key, pin in read_lock(locks / name).items():
+            before = pins.get(key, pin)
+            needed_by = tuple(sorted({*before.needed_by, *pin.needed_by}))
+            pins[key] = before._replace(needed_by=needed_by)
     product = f"pkg:pypi/{NAME}@{version}"
     document = {
         "bomFormat": "CycloneDX",
@@ -84,7 +87,9 @@ def _licence(name: str) -> str | None:
         declared = metadata(name)
     except PackageNotFoundError:
         return None
-    return declared["License-Expression"] if "License-Expression" in declared else None
+    if "License-Expression" not in declared:
+        return None
+    return declared["License-Expression"]
 
 
 def _file(each: Vendored) -> dict[str, Any]:
