@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         shutil.rmtree(output, ignore_errors=True)
         shutil.copytree(site, output)
     pages = len(list(output.rglob("*.html")))
-    print(f"{output}: {pages} pages; to read them: {sys.executable} -m http.server -d {output}")
+    print(f"{output}: {pages} pages; to read them: python3 -m http.server -b 127.0.0.1 -d {output}")
     return 0
 
 

@@ -44,7 +44,12 @@ class Page(HTMLParser):
         self.anchors: set[str] = set()
         self.links: list[str] = []
         self.loads: list[str] = []
+        self.has_fence = False
         self.feed(text)
+
+    def handle_data(self, data: str) -> None:
+        """Note a fence that was not understood as one."""
+        self.has_fence |= "```" in data
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note the anchors and addresses of an element."""
@@ -75,6 +80,8 @@ def problems(site: Path) -> list[str]:
 
 
 def _page_problems(site: Path, path: Path, page: Page, pages: dict[Path, Page]) -> Iterator[str]:
+    if page.has_fence:
+        yield "shows ```: a block of code was not understood"
     for address in page.loads:
         if _is_elsewhere(address):
             yield f"loads {address} from another host"

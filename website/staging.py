@@ -1,7 +1,8 @@
 """Put the pages, and what they link to, into one folder that mirrors the repository.
 
-Links stay as they are, with one exception: a web server has no page for a folder. A link to a
-folder leads to its README, or else to a page made here that shows the files of the folder.
+Pages stay as they are, with two exceptions. A web server has no page for a folder: a link to one
+leads to its README, or else to a page made here that shows the files of the folder. And the name of
+a file after the language of a block of code becomes its title.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ LISTED_SUFFIXES = {".yaml": "yaml", ".toml": "toml", ".json": "json", ".txt": "t
 LISTED_BYTES_MAX = 64 * 1024
 
 _FENCED = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
+_NAMED = re.compile(r"^```(?P<language>[\w-]+) (?P<file>[\w./-]+)$", re.MULTILINE)
 _LINK = re.compile(r"(?P<before>\]\()(?P<target>[^)\s#]+)(?P<after>[^)]*\))")
 
 
@@ -76,7 +78,10 @@ def _with_links_to_files(text: str, page: Path, root: Path) -> tuple[str, set[Pa
         return f"{found['before']}{target.rstrip('/')}/{name}{found['after']}"
 
     return "".join(
-        part if is_code else _LINK.sub(replaced, part) for part, is_code in _parts(text)
+        _NAMED.sub(r'```\g<language> title="\g<file>"', part)
+        if is_code
+        else _LINK.sub(replaced, part)
+        for part, is_code in _parts(text)
     ), linked
 
 

@@ -62,6 +62,13 @@ def test_a_link_to_a_folder_leads_to_its_readme_or_to_a_page_with_its_files(tmp_
     assert "kind: A" in (tmp_path / "content/examples/without/index.md").read_text()
 
 
+def test_the_name_of_a_file_is_the_title_of_its_block(tmp_path: Path) -> None:
+    root = written(tmp_path / "root", {"README.md": "# A\n\n```yaml claim.yaml\nkind: A\n```\n"})
+    stage(tmp_path / "content", root)
+    text = (tmp_path / "content/README.md").read_text()
+    assert text == '# A\n\n```yaml title="claim.yaml"\nkind: A\n```\n'
+
+
 @pytest.mark.parametrize("target", ["missing.md", "../outside.md", "docs/../../outside.md"])
 def test_a_link_out_of_the_repository_is_refused(target: str, tmp_path: Path) -> None:
     written(tmp_path, {"outside.md": "# Out\n"})
@@ -131,6 +138,7 @@ def test_a_sound_site_has_no_problems(tmp_path: Path) -> None:
         ("b.html", '<iframe src="https://e.org"></iframe>', "from another host"),
         ("s.css", "@import 'https://e.org/x.css'", "s.css: loads @import 'https://e.org/x.css"),
         ("p.svg", "<style>a{fill:url(//e.org/x)}</style>", "p.svg: loads url(//e.org/x"),
+        ("b.html", "<p>```yaml a b</p>", "b.html: shows ```"),
         ("new.html", "<p>new</p>", "search.json: new.html is missing"),
     ],
 )
