@@ -3,7 +3,8 @@
 An index shows the README far from the files that it links to. Where the address of the repository
 is set in pyproject.toml, relative links become absolute ones, of the version that is built. Where
 it is not, they become plain text, pictures of the repository are left out, and so is what stands
-between `<!-- repository only -->` and `<!-- /repository only -->`: no link leads nowhere.
+between `<!-- repository only -->` and `<!-- /repository only -->`; what stands in a comment that
+begins with `index only` appears. No link leads nowhere.
 
 Hatchling loads this file by its path, so it imports nothing from its neighbours.
 """
@@ -17,6 +18,7 @@ from typing import Any
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 ONLY = re.compile(r"<!-- repository only -->\n.*?<!-- /repository only -->\n", re.DOTALL)
+INSTEAD = re.compile(r"<!-- index only\n(.*?)-->\n", re.DOTALL)
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _PICTURE = re.compile(r"!\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 _LINK = re.compile(r"(?<!!)\[(?P<text>(?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*)\]\((?P<target>[^)\s]+)\)")
@@ -62,7 +64,7 @@ def urls(repository: str) -> dict[str, str]:
 def readme_for_index(text: str, repository: str, version: str) -> str:
     """Return a README without links that work in the repository only."""
     if not repository:
-        text = ONLY.sub("", text)
+        text = INSTEAD.sub(r"\1", ONLY.sub("", text))
     text = _COMMENT.sub("", text)
     parts = []
     end = 0

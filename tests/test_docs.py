@@ -9,8 +9,8 @@ A page may hold these blocks of code:
     ```sh           commands that are too slow to run here, or need what tests do not have
 
 A line that is only `…` stands for any lines of output. The commands of a page start in an empty
-folder with links to `conformance`, `docs` and `examples`; a page that copies the examples itself gets
-no link to them.
+folder with links to `conformance`, `docs` and `examples`; a page that copies the examples itself
+gets no link to them.
 """
 
 from __future__ import annotations
@@ -192,6 +192,18 @@ def test_commands_print_what_the_page_shows(
                     assert "\n".join(output) == shown, f"{name_of(page)}: $ {command.text}"
         elif block.file:
             shell.write(block.file, block.lines)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=name_of)
+def test_a_page_whose_commands_use_examples_says_how_to_get_them(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    copied = {
+        name for line in re.findall(r"`moor examples ([\w -]+)`", text) for name in line.split()
+    }
+    for block in blocks_of(page):
+        if block.language in ("console", "kubectl", "sh"):
+            used = re.findall(r"(?<![\w/])examples/([a-z-]+)", "\n".join(block.lines))
+            assert set(used) <= copied
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

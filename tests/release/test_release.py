@@ -34,6 +34,8 @@ def test_without_an_address_the_readme_has_no_link_into_the_repository() -> None
     assert "![" not in text
     assert "<!--" not in text
     assert "dev.py run" not in text  # there is no checkout
+    assert "The sdist has the documentation" in text
+    assert not re.search(r"repository only|index only", text)
     assert "$ moor plan -f examples/training" in text
 
 
@@ -47,6 +49,7 @@ def test_with_an_address_links_lead_to_the_files_of_the_version() -> None:
         assert address == REPOSITORY, target
         assert (ROOT / path).exists(), target
     assert "python3 dev.py test" in text
+    assert "The sdist has the documentation" not in text
 
 
 def test_links_in_code_and_absolute_ones_stay() -> None:
