@@ -8,26 +8,19 @@ made once and again only when a lock file or pyproject.toml changes.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import importlib.util
-import io
 import os
-import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from string import Template
 
 ROOT = Path(__file__).resolve().parent
 TOOLS = ROOT / ".tools"
 VENV = ROOT / ".venv"
 LOCKS = ROOT / "requirements"
-DIST = ROOT / "dist"
-KREW = ROOT / "deploy" / "krew"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
 ETCD = TOOLS / "etcd" / "usr" / "bin" / "etcd"
@@ -36,7 +29,14 @@ SHELLS = TOOLS / "shells"
 # Releases of Debian whose kubectl the tests try: 1.32 and 1.36. That of bookworm does not know our
 # kinds; a machine that has one of its own needs the first no more.
 KUBECTL_RELEASES = ("trixie", "sid")
-SOURCES = ["src", "tests", "conformance", "benchmarks", "soak", "reference", "dev.py"]
+SOURCES = [
+    *("src", "tests", "conformance", "benchmarks", "soak", "reference"),
+    *("website", "release", "dev.py"),
+]
+
+# Tools with many dependencies of their own that only one command needs stay out of .venv.
+SITE = ROOT / ".venv-site"
+RELEASE = ROOT / ".venv-release"
 
 # The oldest versions that pyproject.toml allows: where they are tried, and by which tests. Each
 # dependency is used by some of them, and where an older version failed, by the test that failed.
@@ -139,6 +139,7 @@ def test(arguments: list[str]) -> int:
     ensure_kubectl()
     ensure_podman()
     ensure_shells()
+    ensure_tools()
     if arguments == [SWEEPS]:
         return _status([PYTHON, "-m", "pytest", *ON_ALL_CORES, "-m", "sweep"])
     if arguments:
@@ -192,10 +193,21 @@ def soak(arguments: list[str]) -> int:
 
 
 def docs(arguments: list[str]) -> int:
-    """Write the generated reference pages (--check: only say which are stale)."""
+    """Write the generated pages (--check: say which are stale; --site [--output DIR]: the site)."""
     ensure_environment()
+    if arguments[:1] == ["--site"]:
+        ensure_tools(SITE)
+        zensical = python_of(SITE).with_name("zensical")
+        return _status([PYTHON, "-m", "website", "--zensical", zensical, *arguments[1:]])
     modules = ("reference", "tests.stories.page")
     return max(_status([PYTHON, "-m", module, *arguments]) for module in modules)
+
+
+def dist(arguments: list[str]) -> int:
+    """Build what is released into dist/: wheel, sdist, SBOM and checksums, all checked."""
+    ensure_environment()
+    ensure_tools(RELEASE)
+    return _status([PYTHON, "-m", "release", "--tools", python_of(RELEASE).parent, *arguments])
 
 
 def conformance(arguments: list[str]) -> int:
@@ -212,71 +224,6 @@ def wire(_: list[str]) -> int:
     return _status([PYTHON, "-m", "grpc_tools.protoc", *outputs, *sources])
 
 
-def dist(arguments: list[str]) -> int:
-    """Build wheel, sdist and krew's archive into dist/ (URL of the release: its manifest, too)."""
-    ensure_environment()
-    shutil.rmtree(DIST, ignore_errors=True)
-    _run([PYTHON, "-m", "hatchling", "build", "-d", DIST])
-    (wheel,) = DIST.glob("*.whl")
-    archive = krew_archive(wheel)
-    made = [*sorted(DIST.glob("mooring-*")), archive]
-    if arguments:
-        manifest = DIST / "moor.yaml"
-        manifest.write_text(krew_manifest(archive, arguments[0]), encoding="utf-8")
-        made.append(manifest)
-    for path in made:
-        print(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(ROOT)}")
-    if not arguments:
-        print("no manifest for krew: dev.py dist URL names where the archive will be")
-    return 0
-
-
-def krew_archive(wheel: Path) -> Path:
-    """Return the archive that krew installs: a launcher, the wheel and pinned dependencies.
-
-    The same files give the same archive.
-    """
-    version = wheel.name.split("-")[1]
-    launcher = (KREW / "kubectl-moor").read_text(encoding="utf-8")
-    files = {
-        "LICENSE": (ROOT / "LICENSE").read_bytes(),
-        "kubectl-moor": launcher.replace("${VERSION}", version).encode(),
-        wheel.name: wheel.read_bytes(),
-        "requirements.txt": (LOCKS / "run.txt").read_bytes(),
-    }
-    path = wheel.with_name(f"moor-krew-{version}.tar.gz")
-    with (
-        path.open("wb") as raw,
-        gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
-    ):
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(content), 0o755 if name == "kubectl-moor" else 0o644
-            archive.addfile(entry, io.BytesIO(content))
-    return path
-
-
-def krew_manifest(archive: Path, url: str) -> str:
-    """Return the manifest of a release whose files are at a URL."""
-    version = archive.name.removeprefix("moor-krew-").removesuffix(".tar.gz")
-    values = {
-        "VERSION": semantic_version(version),
-        "HOMEPAGE": url.partition("/releases/")[0],
-        "URI": f"{url.rstrip('/')}/{archive.name}",
-        "SHA256": hashlib.sha256(archive.read_bytes()).hexdigest(),
-    }
-    return Template((KREW / "moor.yaml").read_text(encoding="utf-8")).substitute(values)
-
-
-def semantic_version(version: str) -> str:
-    """Return a version of Python as krew wants it: `v0.1.0-dev.0` for `0.1.0.dev0`."""
-    release, mark, number = re.fullmatch(
-        r"(\d+\.\d+\.\d+)(?:\.?(a|b|rc|dev)(\d+))?", version
-    ).groups()  # type: ignore[union-attr]  # hatchling made it
-    return f"v{release}-{mark}.{number}" if mark else f"v{release}"
-
-
 def lock(_: list[str]) -> int:
     """Resolve the lock files in requirements/ again."""
     uv = ensure_uv()
@@ -286,6 +233,8 @@ def lock(_: list[str]) -> int:
         (["pyproject.toml", "--extra", "drivers"], "drivers.txt"),
         (["pyproject.toml", "--all-extras", "requirements/dev.in"], "dev.txt"),
         (["requirements/uv.in"], "uv.txt"),
+        (["requirements/site.in"], "site.txt"),
+        (["requirements/release.in"], "release.txt"),
     ]:
         options = ["--upgrade", "--universal", "--python-version", "3.11", "--generate-hashes"]
         quiet = ["--no-emit-index-url", "--custom-compile-command", "python3 dev.py lock"]
@@ -314,9 +263,10 @@ def _lock_minimum(uv: Path) -> None:
 
 
 def clean(_: list[str]) -> int:
-    """Remove .venv, .venv-minimum, .tools and all caches."""
+    """Remove all environments, .tools, dist, site and all caches."""
     caches = [".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache"]
-    for folder in [VENV, MINIMUM, TOOLS, DIST, *(ROOT / name for name in caches)]:
+    made = [VENV, MINIMUM, SITE, RELEASE, TOOLS]
+    for folder in [*made, *(ROOT / name for name in ("dist", "site", *caches))]:
         shutil.rmtree(folder, ignore_errors=True)
     return 0
 
@@ -325,7 +275,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     f.__name__: f
     for f in (
         *(setup, run, test, minimum, check, fmt, bench, soak),
-        *(docs, conformance, wire, lock, dist, clean),
+        *(docs, dist, conformance, wire, lock, clean),
     )
 }
 
@@ -338,10 +288,17 @@ def ensure_environment() -> None:
     make_environment(VENV, LOCKS / "dev.txt")
 
 
-def make_environment(folder: Path, lock_file: Path) -> None:
+def ensure_tools(*wanted: Path) -> None:
+    """Make the environments of the named tools, or of all, unless they are there."""
+    for folder, lock_file in ((SITE, "site.txt"), (RELEASE, "release.txt")):
+        if not wanted or folder in wanted:
+            make_environment(folder, LOCKS / lock_file, with_mooring=False)
+
+
+def make_environment(folder: Path, lock_file: Path, *, with_mooring: bool = True) -> None:
     """Make an environment hold exactly the packages of a lock file, unless it already does."""
     stamp, python = folder / ".stamp", python_of(folder)
-    wanted = _fingerprint(lock_file, ROOT / "pyproject.toml")
+    wanted = _fingerprint(lock_file, *([ROOT / "pyproject.toml"] if with_mooring else []))
     if python.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
     uv = ensure_uv()
@@ -349,7 +306,8 @@ def make_environment(folder: Path, lock_file: Path) -> None:
     _run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder])
     install: list[Path | str] = [uv, "pip", "install", "--quiet", "--python", python]
     _run([*install, "--require-hashes", "-r", lock_file])
-    _run([*install, "--no-deps", "--no-build-isolation", "-e", ROOT])
+    if with_mooring:
+        _run([*install, "--no-deps", "--no-build-isolation", "-e", ROOT])
     stamp.write_text(wanted)
 
 

@@ -9,7 +9,6 @@ from functools import partial
 
 import click
 
-from mooring import __version__
 from mooring.cli.main import COMMANDS, moor
 from reference.command_tree import meaning_of, names_of, options_of, usage_of, walk
 
@@ -45,7 +44,7 @@ def _page_name(context: click.Context) -> str:
 def _lines(context: click.Context) -> Iterator[str]:
     command, name = context.command, _page_name(context)
     yield MADE
-    yield f'.TH {_text(name.upper())} 1 "" "Mooring {__version__}" "Mooring"'
+    yield f'.TH {_text(name.upper())} 1 "" "Mooring" "Mooring"'
     yield ".SH NAME"
     yield f"{_text(name)} \\- {_text(_summary(context))}"
     yield ".SH SYNOPSIS"

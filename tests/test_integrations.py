@@ -18,8 +18,8 @@ import click
 import pytest
 import yaml
 
-import dev
 from mooring.cli.main import moor
+from release.krew import archive_name, krew_archive, krew_manifest, semantic_version
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -234,17 +234,20 @@ def dev_project() -> Any:
 
 # --- krew --------------------------------------------------------------------------------------
 
-URL = "https://example.com/mooring/releases/download/v0.1.0"
-WHEEL = "mooring-0.1.0.dev0-py3-none-any.whl"
+REPOSITORY = "https://example.com/mooring"
+VERSION = "0.1.0.dev0"
+WHEEL = f"mooring-{VERSION}-py3-none-any.whl"
+
+
+def krew() -> bytes:
+    return krew_archive(ROOT, (WHEEL, b"a wheel"), version=VERSION, epoch_s=1)
 
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    folder = tmp_path / "dist"
-    folder.mkdir()
-    wheel = folder / WHEEL
-    wheel.write_bytes(b"a wheel")
-    return dev.krew_archive(wheel)
+    path = tmp_path / archive_name(VERSION)
+    path.write_bytes(krew())
+    return path
 
 
 def test_the_archive_of_krew_has_what_its_launcher_needs(archive: Path) -> None:
@@ -258,23 +261,24 @@ def test_the_archive_of_krew_has_what_its_launcher_needs(archive: Path) -> None:
     }
 
 
-def test_the_same_files_give_the_same_archive(archive: Path) -> None:
-    before = archive.read_bytes()
-    assert dev.krew_archive(archive.with_name(WHEEL)).read_bytes() == before
+def test_the_same_files_give_the_same_archive() -> None:
+    assert krew() == krew()
 
 
 def test_the_manifest_of_krew_describes_its_archive(archive: Path) -> None:
-    manifest = yaml.safe_load(dev.krew_manifest(archive, URL))
+    content = archive.read_bytes()
+    text = krew_manifest(ROOT, content, version=VERSION, repository=REPOSITORY)
+    manifest = yaml.safe_load(text)
     assert manifest["apiVersion"] == "krew.googlecontainertools.github.com/v1alpha2"
     assert (manifest["kind"], manifest["metadata"]) == ("Plugin", {"name": "moor"})
     spec = manifest["spec"]
     assert re.fullmatch(r"v\d+\.\d+\.\d+(-[a-z]+\.\d+)?", spec["version"])
-    assert spec["homepage"] == "https://example.com/mooring"
+    assert spec["homepage"] == REPOSITORY
     assert 0 < len(spec["shortDescription"]) <= 50
     assert not spec["shortDescription"].endswith(".")
     assert "Python 3.11" in spec["caveats"]
     (platform,) = spec["platforms"]
-    assert platform["uri"] == f"{URL}/{archive.name}"
+    assert platform["uri"] == f"{REPOSITORY}/releases/download/v{VERSION}/{archive.name}"
     assert platform["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
     with tarfile.open(archive) as packed:
         assert platform["bin"] in packed.getnames()
@@ -290,7 +294,7 @@ def test_the_manifest_of_krew_describes_its_archive(archive: Path) -> None:
     [("1.2.3", "v1.2.3"), ("0.1.0.dev0", "v0.1.0-dev.0"), ("1.0.0rc2", "v1.0.0-rc.2")],
 )
 def test_versions_are_written_as_krew_wants_them(version: str, expected: str) -> None:
-    assert dev.semantic_version(version) == expected
+    assert semantic_version(version) == expected
 
 
 class Plugin:
