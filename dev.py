@@ -375,22 +375,25 @@ def ensure_podman() -> None:
 
 
 def ensure_shells() -> None:
-    """Unpack Debian's zsh and fish into .tools, with groff-base; report a missing one."""
-    if (SHELLS / "usr" / "bin" / "fish").exists():
+    """Unpack Debian's zsh and fish into .tools, with groff-base, unless the machine has them."""
+    packages = {"zsh": "zsh", "fish": "fish", "groff": "groff-base"}
+    missing = [package for name, package in packages.items() if not shutil.which(name)]
+    if not missing or SHELLS.exists():
         return
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         print("no apt-get: tests of completion in zsh and fish will be skipped", flush=True)
         return
-    print("fetching zsh and fish into .tools …", flush=True)
-    packages = ["zsh", "fish", "groff-base"]
-    if not _unpack_with_needs(packages, SHELLS) and os.geteuid() == 0:
+    print(f"fetching {', '.join(missing)} into .tools …", flush=True)
+    is_done = _unpack_with_needs(missing, SHELLS)
+    if not is_done and os.geteuid() == 0:
         _quiet_status(["apt-get", "update", "-qq"], TOOLS)
-        _unpack_with_needs(packages, SHELLS)
-    if (SHELLS / "usr" / "bin" / "fish").exists():
+        is_done = _unpack_with_needs(missing, SHELLS)
+    if not is_done:
+        shutil.rmtree(SHELLS)
+        print("zsh, fish or groff cannot be had: tests with them will be skipped", flush=True)
+    elif (SHELLS / "etc" / "fish").exists():
         # So fish finds its own files wherever it was unpacked.
         (SHELLS / "usr" / "etc").symlink_to("../etc")
-    else:
-        print("zsh and fish cannot be had: tests of completion in them will be skipped", flush=True)
 
 
 def _unpack_with_needs(packages: list[str], folder: Path) -> bool:

@@ -374,9 +374,16 @@ class Terminal:
     """A shell in a terminal of its own."""
 
     def __init__(self, command: list[str], variables: dict[str, str]) -> None:
-        self._pid, self._end = pty.fork()
-        if self._pid == 0:
-            os.execvpe(command[0], command, variables)
+        self._end, other = pty.openpty()
+        self._shell = subprocess.Popen(
+            command,
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            env=variables,
+            start_new_session=True,
+        )
+        os.close(other)
 
     def types(self, text: str, wanted: str) -> None:
         """Type a text and read what is shown until it has another; the shell may end instead."""
@@ -391,8 +398,9 @@ class Terminal:
             seen += part
 
     def close(self) -> None:
-        os.close(self._end)  # hangs up
-        os.waitpid(self._pid, 0)
+        self._shell.kill()
+        self._shell.wait()
+        os.close(self._end)
 
 
 @pytest.fixture
