@@ -55,9 +55,9 @@ def json_schema(kind: Kind, *, strict: bool = False) -> Tree:
     """Return the standalone schema of a kind."""
     components = _components(kind.api_version, strict=strict)
     root, *others = _reachable(component_of(kind), components)
-    title = f"{kind.name} ({kind.api_version})"
+    title = {"title": f"{kind.name} ({kind.api_version})"}
     definitions = {name: components[name] for name in sorted(others)}
-    return {"$schema": DIALECT, "title": title, **_root(kind, components[root])} | (
+    return {"$schema": DIALECT, **_root(kind, components[root]), **title} | (
         {"definitions": definitions} if definitions else {}
     )
 
@@ -71,7 +71,7 @@ def schema_of_all(kinds: Iterable[Kind], *, strict: bool = False) -> Tree:
         root, *others = _reachable(component_of(kind), components)
         definitions.update((name, components[name]) for name in others)
         name = schema_name(kind)
-        definitions[name] = {"title": kind.name, **_root(kind, components[root])}
+        definitions[name] = _root(kind, components[root])
         roots.append({"$ref": f"#/definitions/{name}"})
     return {
         "$schema": DIALECT,
@@ -126,7 +126,7 @@ def _components(api_version: str, *, strict: bool) -> dict[str, Tree]:
         for name in types_below(type_of(kind), {})
     }
     return {
-        name: _type(tree, fields.get(name, {}), strict=strict)
+        name: {"title": name.rpartition(".")[2]} | _type(tree, fields.get(name, {}), strict=strict)
         for name, tree in schemas_of(kinds).items()
         if name in fields or name in SCALARS
     }
