@@ -12,6 +12,7 @@
     expressions  CEL expressions evaluated for devices: which part decided, and from which values
     lint         what is odd about claims, classes, slices and pods
     monitor      devices, pods and claims as metrics
+    reports      findings as SARIF, JUnit XML and annotations of GitHub
 
     messages     concerns about a snapshot; names and numbers in messages
     errors       the errors of this package
