@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import dev
+from mooring import __version__
 from mooring.cli.main import moor
 from reference.chart import BASE, CHART, KUBE_VERSION, kustomize_files, readme, rendered
 from tests.deploy.manifests import Tree, base, of_kind, trees_of
@@ -116,6 +117,11 @@ def test_shapes_reach_the_exporter_as_files(tmp_path: Path) -> None:
         "containers"
     ]
     assert "--shape=worker=/etc/mooring/shape-worker.yaml" in container["command"]
+
+
+def test_the_version_of_the_image_is_ours() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == __version__.partition(".dev")[0]
 
 
 # --- values ---------------------------------------------------------------------------------------

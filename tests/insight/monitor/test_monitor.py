@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from mooring.insight.devices import ClaimState, DeviceState, usage_in
 from mooring.insight.fit import Fitted, fit
 from mooring.insight.monitor import LabelLimits, Monitor, MonitorFamilies, Shape
 from mooring.insight.monitor.families import folded
+from mooring.insight.monitor.figures import FITS_NOW
 from mooring.kit.clock import EPOCH
 from mooring.kit.metrics import Labels, exposition
 from mooring.validation.strategy import Context
@@ -207,3 +209,9 @@ def test_selectors_of_nodes_are_no_labels() -> None:
     found = [name for name in shown(figures) if "far.example.com" in name]
     assert len(found) == len(DeviceState)
     assert all('node="<selector>"' in name for name in found)
+
+
+def test_every_cause_is_documented() -> None:
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "monitor-devices.md"
+    text = page.read_text(encoding="utf-8")
+    assert [each for each in (FITS_NOW, *CauseKind) if f"`{each}`" not in text] == []
