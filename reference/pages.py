@@ -38,7 +38,7 @@ from mooring.api.go_types import ITEMS_MAX
 from mooring.api.kinds import Kind
 from mooring.api.object_reader import reports_unknown
 from mooring.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
-from mooring.cli.inputs import FILE_LIMITS
+from mooring.sources.inputs import FILE_LIMITS
 from mooring.cli.main import moor
 from mooring.insight.snapshot import bundle
 from mooring.insight.snapshot.archive import UNPACKED_BYTES_MAX

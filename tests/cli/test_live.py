@@ -34,11 +34,11 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.timestamp import Timestamp
 from mooring.cli import main
-from mooring.cli.live_source import give_values
 from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.snapshot.builder import SnapshotBuilder
+from mooring.sources.live_source import give_values
 from mooring.validation.strategy import Context
 from tests.apiserver.test_kubectl_server import running
 

@@ -17,16 +17,16 @@ from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
-from mooring.cli.inputs import (
+from mooring.cli.output import Progress, complain, print_tree, report_options
+from mooring.cli.terminal import coloured, echo, printable, printable_message
+from mooring.insight.messages import Concern, counted, listed
+from mooring.sources.errors import UnreadableError
+from mooring.sources.inputs import (
     DocumentPart,
     Skipped,
     find_sources,
     skipped_concerns,
 )
-from mooring.cli.large_files import UnreadableError
-from mooring.cli.output import Progress, complain, print_tree, report_options
-from mooring.cli.terminal import coloured, echo, printable, printable_message
-from mooring.insight.messages import Concern, counted, listed
 from mooring.validation.manifests import Finding, ManifestValidator, Severity, Verdict
 from mooring.validation.strategy import Context
 

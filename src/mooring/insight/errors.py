@@ -4,6 +4,7 @@ InsightError (a ValueError)
 ├── ArchiveError        a file is not a snapshot or bundle that can be read
 ├── TooManyPodsError    controllers want more pods than Mooring creates
 ├── UnknownMomentError  a revision or time is not in a history
+├── UnknownObjectError  KIND/NAME of an object that there is not
 ├── UnknownNameError    a change names an object that the cluster does not have
 └── UnwritableFixError  a fix changes what an operator sets
 """
@@ -14,9 +15,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from mooring.insight.messages import similar_hint
+from mooring.kit.errors import MooringError
 
 
-class InsightError(ValueError):
+class InsightError(MooringError, ValueError):
     """Input that cannot be used."""
 
 
@@ -26,6 +28,10 @@ class ArchiveError(InsightError):
 
 class UnknownMomentError(InsightError):
     """A revision or time that a history does not have; the message says what it has."""
+
+
+class UnknownObjectError(InsightError):
+    """KIND/NAME of an object that there is not; the message says what there is."""
 
 
 class TooManyPodsError(InsightError):
