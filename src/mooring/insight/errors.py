@@ -3,6 +3,8 @@
 InsightError (a ValueError)
 ├── ArchiveError        a file is not a snapshot or bundle that can be read
 ├── TooManyPodsError    controllers want more pods than Mooring creates
+├── SimulationError     a simulation that cannot be run
+│   └── TraceError      a trace that cannot be read
 ├── UnknownMomentError  a revision or time is not in a history
 ├── UnknownObjectError  KIND/NAME of an object that there is not
 ├── UnknownNameError    a change names an object that the cluster does not have
@@ -24,6 +26,14 @@ class InsightError(MooringError, ValueError):
 
 class ArchiveError(InsightError):
     """An archive that cannot be used."""
+
+
+class SimulationError(InsightError):
+    """A simulation that cannot be run."""
+
+
+class TraceError(SimulationError):
+    """A trace that cannot be read; the message gives place and fact."""
 
 
 class UnknownMomentError(InsightError):

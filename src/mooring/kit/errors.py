@@ -14,3 +14,7 @@ from __future__ import annotations
 
 class MooringError(Exception):
     """What Mooring cannot do, and why; the message has place, fact and, if there is one, remedy."""
+
+
+class MooringWarning(UserWarning):
+    """Something about objects that one should know before believing an answer."""

@@ -1,0 +1,181 @@
+"""`load`: files, dumps, snapshots, profiles, running clusters and mappings as a World."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from os import PathLike, fspath
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from mooring.api.documents import CORE, KUBERNETES, Schema, expand_lists, read
+from mooring.api.gates import Gates
+from mooring.api.timestamp import Timestamp
+from mooring.hardware.attributes import NumaNodeForm
+from mooring.insight.messages import counted
+from mooring.kit.errors import MooringError, MooringWarning
+from mooring.library.world import World
+from mooring.sources.cluster_sources import ClusterSource, FileSource, Profiles, Taker
+from mooring.sources.errors import ObjectsRefusedError, UnreadableError
+from mooring.sources.given_cluster import GivenCluster, numa_form_problem, read_given
+from mooring.sources.scheduler_file import read_scheduler_file
+from mooring.validation.strategy import Context
+
+Path = str | PathLike[str]
+Source = Path | Mapping[str, Any]
+WARNINGS_SHOWN_MAX: Final = 20
+STDIN: Final = "-"
+OF_MAPPINGS: Final = "<mapping {}>"
+
+
+def load(
+    *sources: Source,
+    on: Path | Sequence[Path] = (),
+    profile: str | Sequence[str] = (),
+    live: bool = False,
+    kubeconfig: Path = "",
+    context: str = "",
+    namespace: str | None = None,
+    recursive: bool = False,
+    numa_node: Literal["scalar", "list"] = "scalar",
+    feature_gates: Mapping[str, bool] | None = None,
+    gates_preset: Literal["mooring", "kubernetes-1.37"] = "mooring",
+    emulated_version: str = "1.37",
+    strict: bool = False,
+    scheduler_config: Path | None = None,
+    now: datetime | None = None,
+    on_refused: Literal["raise", "keep"] = "raise",
+) -> World:
+    """Return a cluster with manifests over it.
+
+    Each source is a file, a folder or an archive of manifests, or a manifest as a mapping. They
+    are planned on the cluster, which consists of everything else: `on` are dumps of a cluster
+    and files of `moor snapshot`, `profile` are machines of hardware profiles, such as
+    `dgx-h100x4`, and `live` is the cluster that kubectl is configured for (`kubeconfig` and
+    `context` choose another one). The other parameters are the options of `moor plan`.
+
+    What is odd about the objects is warned about with MooringWarning, and in `World.warnings`.
+    Raises UnreadableError for what cannot be read. Raises ObjectsRefusedError for manifests that
+    an API server would refuse; with `on_refused="keep"` their pods are pending, and `explain`
+    names the mistake.
+    """
+    gates = Gates.from_mapping(
+        dict(feature_gates or {}), preset=gates_preset, emulated_version=emulated_version
+    )
+    form = NumaNodeForm[numa_node.upper()]
+    if problem := numa_form_problem(form, gates):
+        raise MooringError(f"numa_node: {problem}")
+    schema = KUBERNETES if strict else CORE
+    settings = _Reading(schema, recursive)
+    cluster = [*settings.files(_several(on))]
+    asks = live or bool(kubeconfig or context)
+    if asks:
+        from mooring.sources.live_source import find_live  # needs what talks HTTP
+
+        found = find_live(fspath(kubeconfig), context, namespace)
+        cluster.append(found)
+        namespace = namespace or found.namespace
+    if profiles := (profile,) if isinstance(profile, str) else tuple(profile):
+        cluster.append(Profiles(profiles, form))
+    if not (cluster or sources):
+        raise MooringError("nothing to load: give manifests, on=, profile= or live=True")
+    instant = datetime.now(UTC) if now is None else now
+    if instant.tzinfo is None:
+        raise MooringError("now: needs a time zone, such as datetime.UTC")
+    wanted = Context(gates=gates, now=Timestamp(instant.astimezone(UTC)), extensions=not strict)
+    if scheduler_config is not None:
+        wanted = _with_scheduler(wanted, scheduler_config)
+    manifests = settings.manifests(sources)
+
+    def read_all() -> GivenCluster:
+        return read_given(
+            cluster=cluster, manifests=manifests, context=wanted, namespace=namespace or "default"
+        )
+
+    given = _outside_loop(read_all) if asks else read_all()
+    return World(_checked(given, keeps_refused=on_refused == "keep"), form=form)
+
+
+class _Reading(NamedTuple):
+    """How files are read."""
+
+    schema: Schema
+    recursive: bool
+
+    def files(self, names: Iterable[Path]) -> list[ClusterSource]:
+        """Return the source of files, if there are any."""
+        found = tuple(fspath(name) for name in names)
+        if STDIN in found:
+            raise MooringError('"-": standard input is for commands; give what was read')
+        return [FileSource(found, self.recursive, self.schema)] if found else []
+
+    def manifests(self, sources: Iterable[Source]) -> list[ClusterSource]:
+        """Return the sources of manifests in their order."""
+        found: list[ClusterSource] = []
+        for number, each in enumerate(sources, 1):
+            if isinstance(each, Mapping):
+                found.append(Mappings(each, OF_MAPPINGS.format(number), self.schema))
+            else:
+                found += self.files([each])
+        return found
+
+
+class Mappings(NamedTuple):
+    """A manifest, or a list of them, as Python has it."""
+
+    tree: Mapping[str, Any]
+    name: str
+    schema: Schema
+
+    def give(self, intake: Taker) -> None:
+        """Pass on the object, or those of a List."""
+        try:
+            text = msgspec.json.encode(self.tree)
+            for document in read(text, source=self.name, schema=self.schema):
+                for each in expand_lists(document):
+                    intake.add_document(each)
+        except (MooringError, TypeError, ValueError, RecursionError) as error:
+            intake.unreadable.append(f"{self.name}: {error}")
+
+
+def _several(value: Path | Sequence[Path]) -> tuple[Path, ...]:
+    if isinstance(value, str | PathLike):
+        return (value,)
+    return tuple(value)
+
+
+def _with_scheduler(context: Context, path: Path) -> Context:
+    from pathlib import Path as FilePath
+
+    file, faults = read_scheduler_file(FilePath(path), context.gates)
+    if file is None:
+        raise UnreadableError("\n".join(faults))
+    return context._replace(scheduler=file)
+
+
+def _outside_loop(call: Callable[[], GivenCluster]) -> GivenCluster:
+    """Return what a call returns that runs an event loop; a notebook runs one already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return call()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(call).result()
+
+
+def _checked(given: GivenCluster, *, keeps_refused: bool) -> GivenCluster:
+    if given.unreadable:
+        raise UnreadableError("\n".join(given.unreadable))
+    if given.refused and not keeps_refused:
+        raise ObjectsRefusedError(given.refused)
+    for concern in given.warnings[:WARNINGS_SHOWN_MAX]:
+        warnings.warn(str(concern), MooringWarning, stacklevel=3)
+    more = len(given.warnings) - WARNINGS_SHOWN_MAX
+    if more > 0:
+        text = f"{counted(more, 'more warning')}: World.warnings has all of them"
+        warnings.warn(text, MooringWarning, stacklevel=3)
+    return given
