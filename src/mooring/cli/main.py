@@ -39,6 +39,7 @@ COMMANDS = {
     "run": "Run a command with devices of this machine.",
     "scheduler": "Run the scheduler for any cluster.",
     "server": "Run the API server, for kubectl and any Kubernetes client.",
+    "simulate": "Simulate pods that arrive, wait, run and leave, in simulated time.",
     "snapshot": "Write a cluster to one archive that all commands read.",
     "status": "Show what `moor up` runs: processes, nodes, pods, devices.",
     "store": "Check, compact, back up and restore the store of a server.",

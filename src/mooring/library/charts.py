@@ -5,31 +5,17 @@ mooring.chart({"mean wait": [(4, 7200), (8, 900)]}, x="GPUs per node", y="second
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import floor, isfinite, log10
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from mooring.insight.simulation.line_chart import Point, line_chart
 from mooring.kit.errors import MooringError
-from mooring.library.html import text
 from mooring.library.results import Result
 
-Point = tuple[float, float]
-WIDTH: Final = 640
-HEIGHT: Final = 320
-LEFT, RIGHT, TOP, BOTTOM = 70, 16, 34, 48
-TICKS: Final = 5
 POINTS_MAX: Final = 100_000
-# Distinguishable without colours, too: each line has its own dashes.
-LOOKS: Final = (
-    ("#1f6feb", ""),
-    ("#d1242f", "6 3"),
-    ("#1a7f37", "2 3"),
-    ("#8250df", "8 3 2 3"),
-    ("#9a6700", "1 4"),
-    ("#57606a", "10 5"),
-)
 
 
 class Chart(Result):
@@ -46,7 +32,7 @@ class Chart(Result):
     @property
     def svg(self) -> str:
         """The chart as SVG: one self-contained text without scripts."""
-        return "".join(_drawn(self._lines, self._title, self._x, self._y))
+        return line_chart(self._lines, title=self._title, x=self._x, y=self._y)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the chart to an SVG file."""
@@ -82,90 +68,3 @@ def chart(
     if not all(isfinite(number) for point in points for number in point):
         raise MooringError("a point of a chart is no finite number")
     return Chart(found, title, x, y)
-
-
-class _Axis:
-    """Numbers of one axis, from its first tick to its last."""
-
-    def __init__(self, values: Iterable[float], low_px: float, high_px: float) -> None:
-        found = list(values)
-        low, high = min(*found, 0.0), max(*found, 0.0)
-        self.step = _round_step((high - low) / TICKS if high > low else 1.0)
-        self.low = floor(low / self.step) * self.step
-        self.count = max(1, -floor((self.low - high) / self.step))
-        self._low_px, self._high_px = low_px, high_px
-
-    def place(self, value: float) -> float:
-        """Return where a number is drawn."""
-        share = (value - self.low) / (self.step * self.count)
-        return round(self._low_px + share * (self._high_px - self._low_px), 1)
-
-    def ticks(self) -> Iterator[float]:
-        """Yield the numbers that are written."""
-        for number in range(self.count + 1):
-            yield round(self.low + number * self.step, 12)
-
-
-def _round_step(step: float) -> float:
-    """Return the next of 1, 2, 5, 10, …"""
-    unit = 10.0 ** floor(log10(step))
-    return next((each * unit for each in (1, 2, 5) if step <= each * unit), 10 * unit)
-
-
-def _drawn(
-    lines: Mapping[str, Sequence[Point]], title: str, x_name: str, y_name: str
-) -> Iterator[str]:
-    points = [point for each in lines.values() for point in each]
-    across = _Axis((x for x, _ in points), LEFT, WIDTH - RIGHT)
-    up = _Axis((y for _, y in points), HEIGHT - BOTTOM, TOP)
-    yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
-        f'height="{HEIGHT}" role="img" font-family="sans-serif" font-size="12" fill="#1f2328">'
-        f"<title>{text(title or ', '.join(lines))}</title>"
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>'
-    )
-    yield _words(title, LEFT, 18, "start", is_bold=True)
-    yield from _axes(across, up)
-    yield _words(x_name, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, "middle")
-    middle = (TOP + HEIGHT - BOTTOM) / 2
-    turned = f' transform="rotate(-90 14 {middle})"'
-    yield _words(y_name, 14, middle, "middle", more=turned)
-    for number, (name, each) in enumerate(lines.items()):
-        yield from _line(number, name, [(across.place(x), up.place(y)) for x, y in each])
-    yield "</svg>"
-
-
-def _axes(across: _Axis, up: _Axis) -> Iterator[str]:
-    for tick in up.ticks():
-        y = up.place(tick)
-        yield f'<path d="M{LEFT} {y}H{WIDTH - RIGHT}" stroke="#d0d7de"/>'
-        yield _words(f"{tick:,g}", LEFT - 6, y + 4, "end")
-    for tick in across.ticks():
-        x = across.place(tick)
-        yield f'<path d="M{x} {HEIGHT - BOTTOM}v5" stroke="#57606a"/>'
-        yield _words(f"{tick:,g}", x, HEIGHT - BOTTOM + 18, "middle")
-
-
-def _line(number: int, name: str, points: Sequence[Point]) -> Iterator[str]:
-    colour, dashes = LOOKS[number % len(LOOKS)]
-    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-    path = " ".join(f"{x},{y}" for x, y in points)
-    yield (
-        f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashed}>'
-        f"<title>{text(name)}</title></polyline>"
-    )
-    if len(points) <= 40:
-        yield "".join(f'<circle cx="{x}" cy="{y}" r="3" fill="{colour}"/>' for x, y in points)
-    y = TOP + 4 + 16 * number
-    x = WIDTH - RIGHT - 6
-    yield f'<path d="M{x - 24} {y}h24" stroke="{colour}" stroke-width="2"{dashed}/>'
-    yield _words(name, x - 30, y + 4, "end")
-
-
-def _words(
-    value: str, x: float, y: float, anchor: str, *, is_bold: bool = False, more: str = ""
-) -> str:
-    if not value:
-        return ""
-    weight = ' font-weight="bold"' if is_bold else ""
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{weight}{more}>{text(value)}</text>'

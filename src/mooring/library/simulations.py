@@ -27,11 +27,14 @@ from mooring.insight.simulation import (
 )
 from mooring.insight.simulation import simulate as run
 from mooring.insight.simulation.result import (
+    USE_TITLE,
     csv_text,
     pod_rows,
     simulation_tree,
     summary_of,
     timeline_rows,
+    use_lines,
+    workload_rows,
 )
 from mooring.library import html
 from mooring.library.charts import Chart, chart
@@ -103,6 +106,10 @@ class Simulation(Result):
         """Return the figures that one compares between simulations."""
         return summary_of(self._found)
 
+    def workloads(self) -> list[dict[str, Any]]:
+        """Return the figures of each workload: its waits, and what it would leave over."""
+        return workload_rows(self._found)
+
     def rows(self) -> list[dict[str, Any]]:
         """Return a flat row for each pod: its wait, its node, when it ran."""
         return pod_rows(self._found)
@@ -117,7 +124,7 @@ class Simulation(Result):
 
     def chart(self) -> Chart:
         """Return a chart of waiting pods and devices in use over hours."""
-        return use_chart(self._found)
+        return chart(use_lines(self._found), title=USE_TITLE, x="hours")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as `moor simulate -o json` prints it."""
@@ -128,8 +135,9 @@ class Simulation(Result):
             (each.driver, each.devices, f"{each.mean_percent:g} %", each.peak)
             for each in self.drivers
         )
+        workloads = self.workloads()
         return html.block(
-            html.table(("Figure", "Value"), self.summary().items()),
+            html.table(tuple(workloads[0]) if workloads else (), (e.values() for e in workloads)),
             html.table(("Driver", "Devices", "Mean use", "Peak"), drivers),
             self.chart().svg,
             *map(html.paragraph, self.warnings),
@@ -205,13 +213,3 @@ def random_arrivals(
         until_s=seconds_of(until),
         draw=Random(seed).random,  # noqa: S311 (a simulation, no secret)
     )
-
-
-def use_chart(found: SimulationResult) -> Chart:
-    """Return a chart of waiting pods and devices in use over hours."""
-    lines = {"waiting pods": [(each.at_s / 3600, each.waiting) for each in found.timeline]}
-    for driver in found.drivers:
-        if driver.peak:
-            name = f"{driver.driver} in use"
-            lines[name] = [(e.at_s / 3600, e.used.get(driver.driver, 0)) for e in found.timeline]
-    return chart(lines, title="Waiting pods and devices in use", x="hours")

@@ -5,6 +5,7 @@ simulator    the events, and the scheduler at each of them
 jobs         the pods of a trace, their queues, and the cluster that they enter and leave
 device_use   how many devices are in use, and which are left over, over time
 result       waits, use and left-over devices as values, rows and JSON
+line_chart   lines over numbers, as SVG
 """
 
 from mooring.insight.simulation.result import DriverUse, Sample, SimulatedPod, SimulationResult

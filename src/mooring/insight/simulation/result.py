@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 Row = dict[str, Any]
+USE_TITLE = "Waiting pods and devices in use"
 
 
 class SimulatedPod(Struct, frozen=True, rename="camel"):
@@ -112,9 +113,40 @@ def summary_of(result: SimulationResult) -> Row:
     }
 
 
+def workload_rows(result: SimulationResult) -> list[Row]:
+    """Return the figures of each workload: its waits, and what it would leave over."""
+    names = dict.fromkeys(each.workload for each in result.pods)
+    return [_workload_row(name, result) for name in names]
+
+
+def _workload_row(name: str, result: SimulationResult) -> Row:
+    own = tuple(each for each in result.pods if each.workload == name)
+    lefts = [found for each in result.timeline if (found := each.left_over.get(name)) is not None]
+    mean = round(sum(lefts) / len(lefts), 1) if lefts else None
+    figures = summary_of(SimulationResult(own, (), (), result.end_s))
+    del figures["endS"]
+    return {"workload": name, **figures, "meanLeftOverPercent": mean}
+
+
+def use_lines(result: SimulationResult) -> dict[str, list[tuple[float, float]]]:
+    """Return waiting pods and devices in use, of each driver that has some, over hours."""
+    lines = {"waiting pods": [(each.at_s / 3600, float(each.waiting)) for each in result.timeline]}
+    for found in result.drivers:
+        if found.peak:
+            points = (
+                (each.at_s / 3600, each.used.get(found.driver, 0)) for each in result.timeline
+            )
+            lines[f"{found.driver} in use"] = [(at, float(used)) for at, used in points]
+    return lines
+
+
 def simulation_tree(result: SimulationResult) -> Row:
     """Return a result as `moor simulate -o json` prints it."""
-    return {"summary": summary_of(result), **msgspec.to_builtins(result)}
+    return {
+        "summary": summary_of(result),
+        "workloads": workload_rows(result),
+        **msgspec.to_builtins(result),
+    }
 
 
 def pod_rows(result: SimulationResult) -> list[Row]:
