@@ -52,7 +52,7 @@ WORKLOADS = ("WORKLOAD", "PODS", "WAITING", "MEAN WAIT", "MEDIAN", "P95", "MAX",
 DRIVERS = ("DRIVER", "DEVICES", "MEAN USE", "PEAK")
 
 
-class _Time(click.ParamType):
+class _Time(click.ParamType[float]):
     """Seconds, or a duration as Go writes it."""
 
     name = "time"
@@ -258,7 +258,8 @@ def _print(found: SimulationResult, output: str, *, is_timeline: bool) -> None:
 
 def _print_timeline(found: SimulationResult) -> None:
     rows = timeline_rows(found)
-    header = tuple(name.upper().replace("AT_S", "TIME") for name in rows[0])
+    fixed = {"at_s": "TIME", "running": "RUNNING", "waiting": "WAITING"}
+    header = tuple(fixed.get(name, name) for name in rows[0])
     lines = ([_time(row["at_s"]), *map(_cell, list(row.values())[1:])] for row in rows)
     print_table(header, lines, is_wide=True)
 

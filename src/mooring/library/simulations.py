@@ -137,7 +137,9 @@ class Simulation(Result):
         )
         workloads = self.workloads()
         return html.block(
-            html.table(tuple(workloads[0]) if workloads else (), (e.values() for e in workloads)),
+            html.table(
+                tuple(workloads[0]) if workloads else (), (tuple(e.values()) for e in workloads)
+            ),
             html.table(("Driver", "Devices", "Mean use", "Peak"), drivers),
             self.chart().svg,
             *map(html.paragraph, self.warnings),
