@@ -101,6 +101,8 @@ def only_subject(manifests: Snapshot) -> Subject:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise UnknownObjectError("name what should fit, KIND/NAME: there is no pod or claim in -f")
+        raise UnknownObjectError(
+            "name what should fit, KIND/NAME: there is no pod or claim among the manifests"
+        )
     names = listed([f"{each.kind.lower()}/{each.metadata.name}" for each in found])
     raise UnknownObjectError(f"name what should fit, KIND/NAME: there is {names}")

@@ -19,12 +19,16 @@ from mooring.library.results import Result
 class Fit(Result):
     """How many more replicas fit, where, and what stops the next one. `World.fit` makes it."""
 
-    __slots__ = ("_found", "warnings")
+    __slots__ = ("_found", "_warnings")
 
     def __init__(self, found: FoundFit, warnings: tuple[str, ...] = ()) -> None:
         self._found = found
-        self.warnings = warnings
+        self._warnings = warnings
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
         """What to know before believing the answer."""
+        return self._warnings
 
     @property
     def subject(self) -> str:
@@ -174,12 +178,16 @@ def _devices(placement: PodPlacement | None) -> tuple[str, ...]:
 class WhatIf(Result):
     """What changes would do to pods and devices. `World.what_if` makes it."""
 
-    __slots__ = ("_found", "warnings")
+    __slots__ = ("_found", "_warnings")
 
     def __init__(self, found: Difference, warnings: tuple[str, ...] = ()) -> None:
         self._found = found
-        self.warnings = warnings
+        self._warnings = warnings
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
         """What to know before believing the answer."""
+        return self._warnings
 
     @property
     def pods(self) -> tuple[ChangedPod, ...]:

@@ -89,7 +89,7 @@ class World(Result):
 
     def fit(
         self,
-        subject: str = "",
+        subject: str | None = None,
         *,
         replicas_max: int = REPLICAS_MAX,
         progress: Progress | None = None,
@@ -105,7 +105,7 @@ class World(Result):
         everything = given.everything
         chosen = (
             find_subject(everything, subject, namespace=given.namespace)
-            if subject
+            if subject is not None
             else only_subject(given.manifests)
         )
         if isinstance(chosen, DaemonSet):

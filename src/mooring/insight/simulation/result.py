@@ -18,9 +18,9 @@ USE_TITLE = "Waiting pods and devices in use"
 class SimulatedPod(Struct, frozen=True, rename="camel"):
     """What became of a pod of the trace; seconds count from the begin of the simulation.
 
-    start and end  of its last run; a pod that was preempted starts anew, with its whole duration
-    wait           how long it waited in all; of a pod that waits at the end, until then
-    message        Kubernetes' message, if it still waits
+    `start_s` and `end_s` are of its last run: a pod that was preempted starts anew, with its whole
+    duration. `wait_s` is how long it waited in all; of a pod that waits at the end, until then, and
+    `message` is what Kubernetes says about it.
     """
 
     pod: str
@@ -40,15 +40,16 @@ class SimulatedPod(Struct, frozen=True, rename="camel"):
 
 
 class Sample(Struct, frozen=True, rename="camel"):
-    """A cluster at one sample.
+    """A cluster at one moment.
 
-    used      devices that claims have, by driver
-    left_over percent of the devices for a workload that would stay free if it filled the cluster:
-              those of its request with the fewest left over, as `moor fit` counts; None: unknown
+    `running` and `waiting` count pods of the trace, `used` counts devices that claims have, by
+    driver. `left_over` has a percentage for each workload: of its devices, those that would stay
+    free if the workload filled the cluster, as `moor fit` counts them, for the request that leaves
+    over the fewest; None if that is not known.
     """
 
     at_s: float
-    running: int  # pods of the trace
+    running: int
     waiting: int
     used: dict[str, int]
     left_over: dict[str, float | None] = {}

@@ -101,7 +101,12 @@ def simulate(
 def _expanded(arrivals: Sequence[Arrival], titles: Mapping[str, str]) -> list[TracePod]:
     numbers = count()
     return [
-        TracePod(next(numbers), titles[each.workload], each.at_s, each.duration_s)
+        TracePod(
+            next(numbers),
+            titles[each.workload],
+            float(each.at_s),
+            None if each.duration_s is None else float(each.duration_s),
+        )
         for each in arrivals
         for _ in range(each.count)
     ]

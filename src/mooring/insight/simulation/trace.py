@@ -36,7 +36,7 @@ class Arrival(Struct, frozen=True, kw_only=True):
     """Pods that arrive at a moment, each like the pods of a workload.
 
     `workload` names it as KIND/NAME: a pod, an object that creates pods, a claim or a template.
-    Pods with a duration run so long and leave; others stay.
+    Pods with a duration run so long and leave; others stay. Times are in seconds.
     """
 
     at_s: float
@@ -86,6 +86,8 @@ def read_trace(content: bytes, source: str) -> list[Arrival]:
         text = content.decode("utf-8").removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
         raise TraceError(f"{source}: not UTF-8: byte {error.start}") from None
+    if not text.strip():
+        raise TraceError(f"{source}: a trace without arrivals")
     rows = _json_rows if text.lstrip().startswith(("[", "{")) else _csv_rows
     found = [_arrival(row, place) for place, row in rows(text, source)]
     if not found:
