@@ -3,9 +3,7 @@
 import mooring
 
 trace = [
-    *mooring.random_arrivals(
-        "deployment/training", per_hour=3, until="24h", duration="2h", seed=1
-    ),
+    *mooring.random_arrivals("deployment/training", per_hour=3, until="24h", duration="2h", seed=1),
     *mooring.random_arrivals("pod/notebook-0", per_hour=4, until="24h", duration="1h", seed=2),
 ]
 for machines in (2, 3, 4):
@@ -13,4 +11,6 @@ for machines in (2, 3, 4):
     found = mooring.simulate(world, trace)
     (gpus,) = (each for each in found.drivers if each.driver == "gpu.nvidia.com")
     wait_s = found.mean_wait_s or 0
-    print(f"{machines} machines: {wait_s / 60:.0f} min on average, {gpus.mean_percent:.0f} % in use")
+    print(
+        f"{machines} machines: {wait_s / 60:.0f} min on average, {gpus.mean_percent:.0f} % in use"
+    )

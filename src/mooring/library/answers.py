@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import msgspec
-
 from mooring.insight.fit import Fit as FoundFit
 from mooring.insight.fit import Lever
 from mooring.insight.messages import counted, listed, natural_order
 from mooring.insight.whatif import Difference
 from mooring.insight.whatif.difference import PodChange, PodPlacement, difference_tree
 from mooring.library import html
-from mooring.library.results import Result
+from mooring.library.results import Result, plain_tree
 
 
 @final
@@ -73,8 +71,7 @@ class Fit(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as `moor fit -o json` prints it."""
-        tree: dict[str, Any] = msgspec.to_builtins(self._found)
-        return tree
+        return plain_tree(self._found)
 
     def _repr_html_(self) -> str:
         limits = self._found.limits
@@ -158,8 +155,7 @@ class ChangedPod(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the pod as `moor whatif -o json` prints it."""
-        tree: dict[str, Any] = msgspec.to_builtins(self._found)
-        return tree
+        return plain_tree(self._found)
 
     def _repr_html_(self) -> str:
         return html.block(html.paragraph(self))
@@ -221,7 +217,7 @@ class WhatIf(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as `moor whatif -o json` prints it."""
-        return difference_tree(self._found)
+        return plain_tree(difference_tree(self._found))
 
     def _repr_html_(self) -> str:
         rows = (

@@ -20,7 +20,7 @@ from mooring.insight.messages import counted, similar_hint
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.kit.errors import MooringError
 from mooring.library import html
-from mooring.library.results import Result
+from mooring.library.results import Result, plain_tree
 from mooring.validation.strategy import Context
 
 
@@ -32,7 +32,7 @@ class Device(Result):
 
     def __init__(self, usage: DeviceUsage) -> None:
         self._usage = usage
-        self._tree = device_tree(usage)
+        self._tree = plain_tree(device_tree(usage))
 
     @property
     def driver(self) -> str:
@@ -236,7 +236,7 @@ class Claim(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the claim as `moor claims -o json` prints it."""
-        return claim_tree(self._usage)
+        return plain_tree(claim_tree(self._usage))
 
     def _repr_html_(self) -> str:
         return html.block(html.table(_CLAIM_HEADER, [_claim_row(self)]))

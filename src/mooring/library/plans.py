@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
-import msgspec
 from msgspec.structs import replace
 
 from mooring.insight.answer.answer import answers
@@ -27,7 +26,7 @@ from mooring.insight.plan.refused import refused_results, with_refused
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.kit.errors import MooringError
 from mooring.library import html
-from mooring.library.results import Result
+from mooring.library.results import Result, plain_tree
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.sources.given_cluster import GivenCluster
 
@@ -65,8 +64,7 @@ class _Pod(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the pod as `moor plan -o json` prints it."""
-        tree: dict[str, Any] = msgspec.to_builtins(self._placement)
-        return tree
+        return plain_tree(self._placement)
 
     def _repr_html_(self) -> str:
         return html.block(html.paragraph(self))
@@ -215,7 +213,7 @@ class Plan(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as `moor plan -o json` prints it."""
         placements = [each._placement for each in self.pods]
-        return plan_tree(placements, len(self._plan.before.nodes), self._better)
+        return plain_tree(plan_tree(placements, len(self._plan.before.nodes), self._better))
 
     def _explained(self, pending: Sequence[Pending]) -> tuple[Explanation, ...]:
         given = self._given
@@ -296,8 +294,7 @@ class Explanation(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as `moor explain -o json` prints it, under `pending`."""
-        tree: dict[str, Any] = msgspec.to_builtins(self._shown)
-        return tree
+        return plain_tree(self._shown)
 
     def _repr_html_(self) -> str:
         lines = (f"{each.text} → {each.node}" if each.node else each.text for each in self.fixes)
@@ -353,8 +350,7 @@ class Fix(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fix as `moor explain -o json` prints it."""
-        tree: dict[str, Any] = msgspec.to_builtins(self._shown)
-        return tree
+        return plain_tree(self._shown)
 
     def _repr_html_(self) -> str:
         return html.block(html.paragraph(self))

@@ -5,6 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+import msgspec
+
+
+def plain_tree(value: Any) -> dict[str, Any]:
+    """Return a value as its JSON is read again: nothing but dicts, lists, texts and numbers."""
+    tree: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    return tree
+
 
 class Result(ABC):
     """An answer: `str()` for people, `to_dict()` for programs, and a table in notebooks."""

@@ -38,7 +38,7 @@ from mooring.insight.simulation.result import (
 )
 from mooring.library import html
 from mooring.library.charts import Chart, chart
-from mooring.library.results import Result
+from mooring.library.results import Result, plain_tree
 from mooring.library.world import World
 from mooring.sources.inputs import InputSource
 
@@ -128,7 +128,7 @@ class Simulation(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as `moor simulate -o json` prints it."""
-        return simulation_tree(self._found)
+        return plain_tree(simulation_tree(self._found))
 
     def _repr_html_(self) -> str:
         drivers = (

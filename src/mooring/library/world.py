@@ -8,7 +8,7 @@ from typing import Any
 
 from mooring.api.apps import DaemonSet
 from mooring.hardware.attributes import NumaNodeForm
-from mooring.insight.devices import usage_in
+from mooring.insight.devices import ClaimUsage, DeviceUsage, usage_in
 from mooring.insight.errors import UnknownObjectError
 from mooring.insight.fit import REPLICAS_MAX, fit
 from mooring.insight.messages import Concern, natural_order, titled
@@ -177,13 +177,14 @@ class World(Result):
         """Return all devices: who has them, and which are free."""
         given = self._given
         everything = given.everything
-        found = usage_in(everything, given.context)
-        return Devices(found.devices, everything, given.context)
+        found = sorted(usage_in(everything, given.context).devices, key=_names_in_order)
+        return Devices(found, everything, given.context)
 
     def claims(self, namespace: str | None = None) -> Claims:
         """Return all claims, or those of one namespace: their devices, nodes and consumers."""
         found = usage_in(self._given.everything, self._given.context).claims
-        return Claims(each for each in found if namespace in (None, each.id.namespace))
+        chosen = (each for each in found if namespace in (None, each.id.namespace))
+        return Claims(sorted(chosen, key=_names_in_order))
 
     # --- the whole ----------------------------------------------------------------------------
 
@@ -221,3 +222,7 @@ def _made(reader: ChangeReader, name: str, text: str) -> list[ClusterChange]:
         return list(reader.changes(name, text))
     except ChangeTextError as error:
         raise ChangeTextError(f"{name} {text}: {error}") from None
+
+
+def _names_in_order(usage: DeviceUsage | ClaimUsage) -> list[Any]:
+    return list(map(natural_order, usage.id))
