@@ -103,7 +103,7 @@ def test_a_chart_has_a_line_for_each_name() -> None:
     words = {each.text for each in tree.iter(f"{SVG}text")}
     assert {"t", "x", "y", "a", "<b>", "0", "100", "10"} <= words
     (first, _) = tree.iter(f"{SVG}polyline")
-    assert first.attrib["points"] == "70.0,272.0 624.0,34.0"
+    assert first.attrib["points"] == "70.0,272.0 554.0,34.0"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_chart_has_a_line_for_each_name() -> None:
 def test_every_range_of_numbers_can_be_drawn(points: list[tuple[float, float]]) -> None:
     tree = ET.fromstring(mooring.chart({"a": points}).svg)
     for each in tree.iter(f"{SVG}circle"):
-        assert 69 <= float(each.attrib["cx"]) <= 625
+        assert 69 <= float(each.attrib["cx"]) <= 555
         assert 33 <= float(each.attrib["cy"]) <= 273
 
 

@@ -10,9 +10,10 @@ from typing import Final
 from mooring.kit.printable import printable
 
 Point = tuple[float, float]
-WIDTH: Final = 640
+WIDTH: Final = 760
 HEIGHT: Final = 320
-LEFT, RIGHT, TOP, BOTTOM = 70, 16, 34, 48
+LEFT, RIGHT, TOP, BOTTOM = 70, 206, 34, 48
+NAME_MAX: Final = 26  # characters beside a line
 TICKS: Final = 5
 DOTS_MAX: Final = 40
 # Distinguishable without colours, too: each line has its own dashes.
@@ -106,10 +107,10 @@ def _line(number: int, name: str, points: Sequence[Point]) -> Iterator[str]:
     )
     if len(points) <= DOTS_MAX:
         yield "".join(f'<circle cx="{x}" cy="{y}" r="3" fill="{colour}"/>' for x, y in points)
-    y = TOP + 4 + 16 * number
-    x = WIDTH - RIGHT - 6
-    yield f'<path d="M{x - 24} {y}h24" stroke="{colour}" stroke-width="2"{dashed}/>'
-    yield _words(name, x - 30, y + 4, "end")
+    x, y = WIDTH - RIGHT + 16, TOP + 4 + 16 * number
+    yield f'<path d="M{x} {y}h24" stroke="{colour}" stroke-width="2"{dashed}/>'
+    shown = name if len(name) <= NAME_MAX else f"{name[: NAME_MAX - 1]}…"
+    yield _words(shown, x + 30, y + 4, "start")
 
 
 def _words(
