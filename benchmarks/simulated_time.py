@@ -1,6 +1,6 @@
 """Simulated time: training workers and notebooks arrive for a day at machines of a profile.
 
-    dev.py bench simulated_time
+dev.py bench simulated_time
 """
 
 from __future__ import annotations

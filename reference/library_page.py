@@ -28,7 +28,7 @@ add names and optional parameters. [Mooring in a notebook](../tutorial/library.m
 it."""
 
 _RESULTS = """\
-Every class below that is a `Result` can be read in three ways: `to_dict()` is the JSON that the
+Every class below that is a `Readable` can be read in three ways: `to_dict()` is the JSON that the
 command of the same name prints with `-o json`, `str()` is text for people, and notebooks show a
 table."""
 

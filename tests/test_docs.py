@@ -201,9 +201,7 @@ def test_programs_run(page: Path) -> None:
             exec(compile("\n".join(block.lines), name_of(page), "exec"), {})
 
 
-NOTEBOOKS = [
-    page for page in PAGES if any(block.language == "pycon" for block in blocks_of(page))
-]
+NOTEBOOKS = [page for page in PAGES if any(block.language == "pycon" for block in blocks_of(page))]
 
 
 @pytest.mark.parametrize("page", NOTEBOOKS, ids=name_of)

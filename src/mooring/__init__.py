@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         Plan as Plan,
     )
     from mooring.library import (
-        Result as Result,
+        Readable as Readable,
     )
     from mooring.library import (
         Sample as Sample,
@@ -120,7 +120,7 @@ __all__ = [
     "PendingPod",
     "PlacedPod",
     "Plan",
-    "Result",
+    "Readable",
     "Sample",
     "SimulatedPod",
     "Simulation",

@@ -44,7 +44,7 @@ def evil_world() -> mooring.World:
     )
 
 
-def results_of(world: mooring.World) -> Iterator[mooring.Result]:
+def results_of(world: mooring.World) -> Iterator[mooring.Readable]:
     plan = world.plan()
     yield world
     yield plan
@@ -77,7 +77,7 @@ def test_nothing_from_outside_is_markup() -> None:
         assert str(result)
         assert repr(result).startswith(f"<{type(result).__name__}: ")
         assert result.to_dict() is not None
-    assert kinds >= {each for each in mooring.Result.__subclasses__() if each.__name__ != "_Pod"}
+    assert kinds >= {each for each in mooring.Readable.__subclasses__() if each.__name__ != "_Pod"}
 
 
 def test_whatever_cannot_be_printed_is_escaped() -> None:

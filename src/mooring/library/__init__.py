@@ -20,7 +20,7 @@ from mooring.library.charts import Chart, chart
 from mooring.library.inventory import Claim, Claims, Device, Devices
 from mooring.library.loading import load
 from mooring.library.plans import Explanation, Fix, PendingPod, PlacedPod, Plan
-from mooring.library.results import Result
+from mooring.library.results import Readable
 from mooring.library.simulations import Simulation, random_arrivals, simulate
 from mooring.library.world import World
 from mooring.sources.errors import ObjectsRefusedError, UnreadableError
@@ -43,7 +43,7 @@ __all__ = [
     "PendingPod",
     "PlacedPod",
     "Plan",
-    "Result",
+    "Readable",
     "Sample",
     "SimulatedPod",
     "Simulation",

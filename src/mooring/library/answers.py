@@ -10,11 +10,11 @@ from mooring.insight.messages import counted, listed, natural_order
 from mooring.insight.whatif import Difference
 from mooring.insight.whatif.difference import PodChange, PodPlacement, difference_tree
 from mooring.library import html
-from mooring.library.results import Result, plain_tree
+from mooring.library.results import Readable, plain_tree
 
 
 @final
-class Fit(Result):
+class Fit(Readable):
     """How many more replicas fit, where, and what stops the next one. `World.fit` makes it."""
 
     __slots__ = ("_found", "_warnings")
@@ -103,7 +103,7 @@ def _lever_text(lever: Lever) -> str:
 
 
 @final
-class ChangedPod(Result):
+class ChangedPod(Readable):
     """A pod that changes of the cluster affect."""
 
     __slots__ = ("_found",)
@@ -171,7 +171,7 @@ def _devices(placement: PodPlacement | None) -> tuple[str, ...]:
 
 
 @final
-class WhatIf(Result):
+class WhatIf(Readable):
     """What changes would do to pods and devices. `World.what_if` makes it."""
 
     __slots__ = ("_found", "_warnings")

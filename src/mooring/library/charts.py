@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from mooring.insight.simulation.line_chart import Point, line_chart
 from mooring.kit.errors import MooringError
-from mooring.library.results import Result
+from mooring.library.results import Readable
 
 POINTS_MAX: Final = 100_000
 
 
-class Chart(Result):
+class Chart(Readable):
     """A line chart; a notebook draws it, `save` writes it as an SVG file."""
 
     __slots__ = ("_lines", "_title", "_x", "_y")

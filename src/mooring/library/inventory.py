@@ -20,12 +20,12 @@ from mooring.insight.messages import counted, similar_hint
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.kit.errors import MooringError
 from mooring.library import html
-from mooring.library.results import Result, plain_tree
+from mooring.library.results import Readable, plain_tree
 from mooring.validation.strategy import Context
 
 
 @final
-class Device(Result):
+class Device(Readable):
     """A device, its state, and who has it."""
 
     __slots__ = ("_tree", "_usage")
@@ -106,7 +106,7 @@ def _device_row(each: Device) -> tuple[str, ...]:
 
 
 @final
-class Devices(Result, Sequence[Device]):
+class Devices(Readable, Sequence[Device]):
     """Devices, sorted by their names; filters return the devices that remain."""
 
     __slots__ = ("_context", "_snapshot", "_usages")
@@ -196,7 +196,7 @@ class Devices(Result, Sequence[Device]):
 
 
 @final
-class Claim(Result):
+class Claim(Readable):
     """A claim, its devices and its consumers."""
 
     __slots__ = ("_usage",)
@@ -255,7 +255,7 @@ def _claim_row(each: Claim) -> tuple[str, ...]:
 
 
 @final
-class Claims(Result, Sequence[Claim]):
+class Claims(Readable, Sequence[Claim]):
     """Claims, sorted by their names."""
 
     __slots__ = ("_usages",)

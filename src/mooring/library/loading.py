@@ -7,8 +7,10 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from os import PathLike, fspath
-from typing import Any, Final, Literal, NamedTuple
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -24,6 +26,9 @@ from mooring.sources.errors import ObjectsRefusedError, UnreadableError
 from mooring.sources.given_cluster import GivenCluster, numa_form_problem, read_given
 from mooring.sources.scheduler_file import read_scheduler_file
 from mooring.validation.strategy import Context
+
+if TYPE_CHECKING:
+    from mooring.sources.live_source import Live
 
 Path = str | PathLike[str]
 Source = Path | Mapping[str, Any]
@@ -69,35 +74,48 @@ def load(
     form = NumaNodeForm[numa_node.upper()]
     if problem := numa_form_problem(form, gates):
         raise MooringError(f"numa_node: {problem}")
-    schema = KUBERNETES if strict else CORE
-    settings = _Reading(schema, recursive)
-    cluster = [*settings.files(_several(on))]
+    reading = _Reading(KUBERNETES if strict else CORE, recursive)
+    cluster = reading.files(_several(on))
     asks = live or bool(kubeconfig or context)
     if asks:
-        from mooring.sources.live_source import find_live  # needs what talks HTTP
-
-        found = find_live(fspath(kubeconfig), context, namespace)
+        found = _find_live(fspath(kubeconfig), context, namespace)
         cluster.append(found)
         namespace = namespace or found.namespace
     if profiles := (profile,) if isinstance(profile, str) else tuple(profile):
         cluster.append(Profiles(profiles, form))
     if not (cluster or sources):
         raise MooringError("nothing to load: give manifests, on=, profile= or live=True")
+    call = partial(
+        read_given,
+        cluster=cluster,
+        manifests=reading.manifests(sources),
+        context=_context(gates, now, scheduler_config, strict=strict),
+        namespace=namespace or "default",
+    )
+    given = _outside_loop(call) if asks else call()
+    return World(_checked(given, keeps_refused=on_refused == "keep"), form=form)
+
+
+def _find_live(kubeconfig: str, context: str, namespace: str | None) -> Live:
+    """Return the cluster that kubectl is configured for."""
+    from mooring.sources import live_source  # needs what talks HTTP
+
+    return live_source.find_live(kubeconfig, context, namespace)
+
+
+def _context(
+    gates: Gates, now: datetime | None, scheduler_config: Path | None, *, strict: bool
+) -> Context:
     instant = datetime.now(UTC) if now is None else now
     if instant.tzinfo is None:
         raise MooringError("now: needs a time zone, such as datetime.UTC")
-    wanted = Context(gates=gates, now=Timestamp(instant.astimezone(UTC)), extensions=not strict)
-    if scheduler_config is not None:
-        wanted = _with_scheduler(wanted, scheduler_config)
-    manifests = settings.manifests(sources)
-
-    def read_all() -> GivenCluster:
-        return read_given(
-            cluster=cluster, manifests=manifests, context=wanted, namespace=namespace or "default"
-        )
-
-    given = _outside_loop(read_all) if asks else read_all()
-    return World(_checked(given, keeps_refused=on_refused == "keep"), form=form)
+    found = Context(gates=gates, now=Timestamp(instant.astimezone(UTC)), extensions=not strict)
+    if scheduler_config is None:
+        return found
+    file, faults = read_scheduler_file(FilePath(scheduler_config), gates)
+    if file is None:
+        raise UnreadableError("\n".join(faults))
+    return found._replace(scheduler=file)
 
 
 class _Reading(NamedTuple):
@@ -146,15 +164,6 @@ def _several(value: Path | Sequence[Path]) -> tuple[Path, ...]:
     if isinstance(value, str | PathLike):
         return (value,)
     return tuple(value)
-
-
-def _with_scheduler(context: Context, path: Path) -> Context:
-    from pathlib import Path as FilePath
-
-    file, faults = read_scheduler_file(FilePath(path), context.gates)
-    if file is None:
-        raise UnreadableError("\n".join(faults))
-    return context._replace(scheduler=file)
 
 
 def _outside_loop(call: Callable[[], GivenCluster]) -> GivenCluster:

@@ -26,7 +26,7 @@ from mooring.insight.plan.refused import refused_results, with_refused
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.kit.errors import MooringError
 from mooring.library import html
-from mooring.library.results import Result, plain_tree
+from mooring.library.results import Readable, plain_tree
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.sources.given_cluster import GivenCluster
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mooring.library.world import World
 
 
-class _Pod(Result):
+class _Pod(Readable):
     """A pod of a plan."""
 
     __slots__ = ("_placement",)
@@ -133,7 +133,7 @@ class PendingPod(_Pod):
 
 
 @final
-class Plan(Result):
+class Plan(Readable):
     """Where pods go, and which devices their claims get. `World.plan` makes it."""
 
     def __init__(self, given: GivenCluster, plan: InsightPlan, manifests: Snapshot) -> None:
@@ -250,7 +250,7 @@ class Plan(Result):
 
 
 @final
-class Explanation(Result):
+class Explanation(Readable):
     """Why pods get no node: the cause, the fixes, and the evidence."""
 
     def __init__(self, answered: AnsweredPods, plan: InsightPlan, given: GivenCluster) -> None:
@@ -311,7 +311,7 @@ class Explanation(Result):
 
 
 @final
-class Fix(Result):
+class Fix(Readable):
     """Something that would help: a change of objects that was tried, or advice."""
 
     __slots__ = ("_found", "_given", "_plan", "_shown")

@@ -14,7 +14,7 @@ def plain_tree(value: Any) -> dict[str, Any]:
     return tree
 
 
-class Result(ABC):
+class Readable(ABC):
     """An answer: `str()` for people, `to_dict()` for programs, and a table in notebooks."""
 
     __slots__ = ()

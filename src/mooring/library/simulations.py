@@ -38,7 +38,7 @@ from mooring.insight.simulation.result import (
 )
 from mooring.library import html
 from mooring.library.charts import Chart, chart
-from mooring.library.results import Result, plain_tree
+from mooring.library.results import Readable, plain_tree
 from mooring.library.world import World
 from mooring.sources.inputs import InputSource
 
@@ -47,7 +47,7 @@ Trace = str | PathLike[str] | Iterable[Arrival | Mapping[str, Any]]
 
 
 @final
-class Simulation(Result):
+class Simulation(Readable):
     """Waits, use and left-over devices. `mooring.simulate` makes it.
 
     Times are in seconds from the begin of the simulation.

@@ -24,7 +24,7 @@ from mooring.library import html
 from mooring.library.answers import Fit, WhatIf
 from mooring.library.inventory import Claims, Devices
 from mooring.library.plans import Plan
-from mooring.library.results import Result
+from mooring.library.results import Readable
 from mooring.sources.changes import CHANGES, ChangeReader
 from mooring.sources.errors import ChangeTextError
 from mooring.sources.given_cluster import GivenCluster
@@ -33,7 +33,7 @@ Progress = Callable[[int, int], None]
 Texts = str | Sequence[str]
 
 
-class World(Result):
+class World(Readable):
     """A cluster at one moment, and manifests over it. `mooring.load` makes it.
 
     A world does not change: each question is answered as if it were the only one. The parameter

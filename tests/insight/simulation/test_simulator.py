@@ -182,10 +182,8 @@ def test_left_over_devices_are_those_that_fit_counts() -> None:
 def test_what_another_workload_takes_may_leave_nothing_over() -> None:
     one, three = template(wanting(1)), template(wanting(3), name="three")
     around = (node("a"), slice_of("a", 4), one, three, using("gpus", name="one"))
-    around = (*around, using("three", name="big"))
-    found = played(
-        arrival(0, "pod/one", 100), arrival(0, "pod/big", 100), around=around, sample_s=60.0
-    )
+    arrivals = (arrival(0, "pod/one", 100), arrival(0, "pod/big", 100))
+    found = played(*arrivals, around=(*around, using("three", name="big")), sample_s=60.0)
     assert found.timeline[0].left_over == {"Pod default/one": 0.0, "Pod default/big": 0.0}
 
 
