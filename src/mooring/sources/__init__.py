@@ -6,5 +6,6 @@ inputs           files, directories, archives and standard input, with bounds
 large_files      large JSON files, whose text stays in the file
 live_source      a running cluster
 changes          changes of a cluster, written as text
+errors           the tree of errors
 scheduler_file   the file with a KubeSchedulerConfiguration
 """
