@@ -1,4 +1,4 @@
-"""How long users wait first: `moor --help` at most 150 ms, `import mooring` at most 5 ms."""
+"""How long users wait first: `moor --help` at most 110 ms, `import mooring` at most 5 ms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _IMPORT = "import time; t = time.perf_counter(); import mooring; print(time.perf
 
 def main() -> None:
     """Print the best and the median times."""
-    _print("moor --help", _help_ms, 150)
+    _print("moor --help", _help_ms, 110)
     _print("import mooring", _import_ms, 5)
 
 
