@@ -14,6 +14,7 @@
 and the pictures beside them, in docs/pictures:
 
     topology.svg      claims on two machines of a profile
+    sweep.svg         the chart of the notebook in docs/tutorial/library.md
     architecture.svg  the packages in their layers, of pyproject.toml and ARCHITECTURE.md
     funnel.svg        what `moor explain` says of a pod of the example
     claim-life.svg    the life of a ResourceClaim
@@ -63,6 +64,7 @@ from reference.library_page import library_page
 from reference.markdown import MADE, page_of, table_of
 from reference.metrics import metrics_page
 from reference.plots import plots
+from reference.tutorial_picture import sweep_picture
 from release.vendored import NOTICES, notices
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
@@ -320,6 +322,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 PICTURES: dict[str, Callable[[], str]] = {
     "topology.svg": example_picture,
+    "sweep.svg": sweep_picture,
     "architecture.svg": architecture,
     "funnel.svg": funnel,
     "claim-life.svg": claim_life,

@@ -16,14 +16,21 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 206, 34, 48
 NAME_MAX: Final = 26  # characters beside a line
 TICKS: Final = 5
 DOTS_MAX: Final = 40
+# Readable in light and dark; the names are of this chart only, since a notebook has one page.
+STYLE: Final = (
+    ".mooring-chart{fill:#1f2328}.mooring-chart .ground{fill:#fff}"
+    ".mooring-chart .grid{stroke:#d0d7de}@media (prefers-color-scheme:dark){"
+    ".mooring-chart{fill:#e6edf3}.mooring-chart .ground{fill:#0d1117}"
+    ".mooring-chart .grid{stroke:#30363d}}"
+)
 # Distinguishable without colours, too: each line has its own dashes.
 LOOKS: Final = (
-    ("#1f6feb", ""),
-    ("#d1242f", "6 3"),
-    ("#1a7f37", "2 3"),
-    ("#8250df", "8 3 2 3"),
-    ("#9a6700", "1 4"),
-    ("#57606a", "10 5"),
+    ("#388bfd", ""),
+    ("#e5534b", "6 3"),
+    ("#3fa455", "2 3"),
+    ("#986ee2", "8 3 2 3"),
+    ("#c69026", "1 4"),
+    ("#768390", "10 5"),
 )
 
 
@@ -71,9 +78,9 @@ def _drawn(
     up = _Axis((y for _, y in points), HEIGHT - BOTTOM, TOP)
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
-        f'height="{HEIGHT}" role="img" font-family="sans-serif" font-size="12" fill="#1f2328">'
-        f"<title>{_text(title or ', '.join(lines))}</title>"
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>'
+        f'height="{HEIGHT}" role="img" class="mooring-chart" font-family="sans-serif" '
+        f'font-size="12"><title>{_text(title or ", ".join(lines))}</title><style>{STYLE}</style>'
+        f'<rect class="ground" width="{WIDTH}" height="{HEIGHT}"/>'
     )
     yield _words(title, LEFT, 18, "start", is_bold=True)
     yield from _axes(across, up)
@@ -89,11 +96,11 @@ def _drawn(
 def _axes(across: _Axis, up: _Axis) -> Iterator[str]:
     for tick in up.ticks():
         y = up.place(tick)
-        yield f'<path d="M{LEFT} {y}H{WIDTH - RIGHT}" stroke="#d0d7de"/>'
+        yield f'<path d="M{LEFT} {y}H{WIDTH - RIGHT}" class="grid"/>'
         yield _words(f"{tick:,g}", LEFT - 6, y + 4, "end")
     for tick in across.ticks():
         x = across.place(tick)
-        yield f'<path d="M{x} {HEIGHT - BOTTOM}v5" stroke="#57606a"/>'
+        yield f'<path d="M{x} {HEIGHT - BOTTOM}v5" class="grid"/>'
         yield _words(f"{tick:,g}", x, HEIGHT - BOTTOM + 18, "middle")
 
 
