@@ -56,9 +56,16 @@ def test_the_facade_example_has_ten_lines() -> None:
     assert len(lines) <= 10
 
 
-def test_a_typed_user_passes_mypy() -> None:
-    command = ("-m", "mypy", "--strict", "--no-incremental", "--config-file=", str(USER))
-    done = run(sys.executable, *command)
+@pytest.fixture(scope="module")
+def mypy(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """Return the command of mypy, with a cache that both tests share."""
+    cache = tmp_path_factory.mktemp("mypy")
+    options = ("--strict", "--config-file=", "--cache-dir", str(cache))
+    return (sys.executable, "-m", "mypy", *options)
+
+
+def test_a_typed_user_passes_mypy(mypy: tuple[str, ...]) -> None:
+    done = run(*mypy, str(USER))
     assert done.returncode == 0, done.stdout
 
 
@@ -68,10 +75,10 @@ def test_a_typed_user_passes_pyright() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_type_checkers_see_through_the_lazy_imports(tmp_path: Path) -> None:
+def test_type_checkers_see_through_the_lazy_imports(mypy: tuple[str, ...], tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.py"
     wrong.write_text("import mooring\nmooring.lod('x')\nmooring.load(on=5).plan().pods[0].nod\n")
-    done = run(sys.executable, "-m", "mypy", "--strict", "--config-file=", str(wrong))
+    done = run(*mypy, str(wrong))
     assert 'Module has no attribute "lod"' in done.stdout
     assert 'Argument "on" to "load" has incompatible type "int"' in done.stdout
     assert 'has no attribute "nod"' in done.stdout

@@ -24,6 +24,7 @@ from mooring.library.world import World
 from mooring.sources.cluster_sources import ClusterSource, FileSource, Profiles, Taker
 from mooring.sources.errors import ObjectsRefusedError, UnreadableError
 from mooring.sources.given_cluster import GivenCluster, numa_form_problem, read_given
+from mooring.sources.inputs import FILE_LIMITS
 from mooring.sources.scheduler_file import read_scheduler_file
 from mooring.validation.strategy import Context
 
@@ -153,7 +154,7 @@ class Mappings(NamedTuple):
         """Pass on the object, or those of a List."""
         try:
             text = msgspec.json.encode(self.tree)
-            for document in read(text, source=self.name, schema=self.schema):
+            for document in read(text, source=self.name, limits=FILE_LIMITS, schema=self.schema):
                 for each in expand_lists(document):
                     intake.add_document(each)
         except (MooringError, TypeError, ValueError, RecursionError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from mooring.insight.simulation.result import (
     workload_rows,
 )
 from mooring.insight.snapshot.snapshot import Snapshot, identified
-from tests.insight.fit.scenes import CONTEXT, gpus, template, using
+from tests.insight.fit.scenes import CONTEXT, NUMA, fitted, gpus, template, using
 from tests.insight.fit.test_fit import deployment
 from tests.scheduler.makers import node
 from tests.scheduler.scenes import device_class, slice_of, wanting
@@ -245,6 +246,22 @@ def _is_running(pod: SimulatedPod, at_s: float) -> bool:
     if pod.start_s is None or pod.start_s > at_s:
         return False
     return pod.end_s is None or pod.end_s > at_s
+
+
+def test_as_many_pods_start_at_once_as_fit_counts() -> None:
+    slices = (gpus("a", [0, 0, 0, 1, 1, 1, 1, 0]), gpus("b", [0, 1, 0, 1, 0]))
+    together = {"requests": ["gpus"], "matchAttribute": NUMA}
+    wanted = template({**wanting(2), "name": "gpus"}, constraints=[together])
+    subject = using("gpus", name="pair")
+    around = (node("a"), node("b"), *slices, wanted)
+    counted = fitted(subject, *around)
+    found = played(arrival(0, "pod/pair", None, 20), around=(*around, subject))
+    assert len(found.pods) - len(found.waiting) == counted.total
+    assert Counter(each.node for each in found.pods if each.node) == {
+        each.node: each.replicas for each in counted.places
+    }
+    (left,) = counted.leftovers
+    assert found.timeline[-1].left_over == {"Pod default/pair": left.percent}
 
 
 # --- what cannot be simulated ---------------------------------------------------------------------
