@@ -125,6 +125,11 @@ def test_a_claim_alone_is_planned_for_a_pod_that_stands_for_it() -> None:
         ({"profile": "dgx-h1000"}, "dgx-h1000"),
         ({"profile": "dgx-h100", "feature_gates": {"Nonsense": True}}, "Nonsense"),
         ({"profile": "dgx-h100", "now": datetime(2026, 1, 1)}, "time zone"),
+        ({"profile": "dgx-h100", "feature_gates": {"DRAPrioritizedList": "no"}}, "True or False"),
+        ({"profile": "dgx-h100", "gates_preset": "gke"}, "must be one of mooring, kubernetes-1.37"),
+        ({"profile": "dgx-h100", "numa_node": "both"}, "must be one of scalar, list"),
+        ({"profile": "dgx-h100", "on_refused": "drop"}, "must be one of raise, keep"),
+        ({"profile": "dgx-h100", "emulated_version": "1.99"}, "1.99"),
         ({"profile": "dgx-h100", "scheduler_config": "missing.yaml"}, "missing.yaml"),
         (
             {"profile": "dgx-h100", "numa_node": "list", "gates_preset": "kubernetes-1.37"},

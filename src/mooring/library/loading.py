@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import msgspec
 
 from mooring.api.documents import CORE, KUBERNETES, Schema, expand_lists, read
-from mooring.api.gates import Gates
+from mooring.api.gates import Gates, Preset
 from mooring.api.timestamp import Timestamp
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.insight.messages import counted
@@ -69,9 +69,9 @@ def load(
     an API server would refuse; with `on_refused="keep"` their pods are pending, and `explain`
     names the mistake.
     """
-    gates = Gates.from_mapping(
-        dict(feature_gates or {}), preset=gates_preset, emulated_version=emulated_version
-    )
+    gates = _gates(feature_gates or {}, gates_preset, emulated_version)
+    _check_choice("numa_node", numa_node, ("scalar", "list"))
+    _check_choice("on_refused", on_refused, ("raise", "keep"))
     form = NumaNodeForm[numa_node.upper()]
     if problem := numa_form_problem(form, gates):
         raise MooringError(f"numa_node: {problem}")
@@ -95,6 +95,25 @@ def load(
     )
     given = _outside_loop(call) if asks else call()
     return World(_checked(given, keeps_refused=on_refused == "keep"), form=form)
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise MooringError(f"{name}: {value!r}: must be one of {', '.join(choices)}")
+
+
+def _gates(feature_gates: Mapping[str, bool], preset: str, emulated_version: str) -> Gates:
+    """Return the gates; what is to know about them is warned about."""
+    _check_choice("gates_preset", preset, tuple(each.value for each in Preset))
+    for name, value in feature_gates.items():
+        if not isinstance(value, bool):
+            raise MooringError(f"feature_gates: {name}: {value!r}: must be True or False")
+    found = Gates.from_mapping(
+        dict(feature_gates), preset=preset, emulated_version=emulated_version
+    )
+    for note in found.notes():
+        warnings.warn(note, MooringWarning, stacklevel=4)
+    return found
 
 
 def _find_live(kubeconfig: str, context: str, namespace: str | None) -> Live:

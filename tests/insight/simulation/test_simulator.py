@@ -277,6 +277,15 @@ def test_too_many_pods_are_an_error() -> None:
         played(*(arrival(0, "pod/one", count=60_000) for _ in range(2)), around=ONE_NODE)
 
 
+def test_many_workloads_are_simulated_and_the_first_are_measured() -> None:
+    pods = [using("gpus", name=f"one-{number}") for number in range(21)]
+    around = (node("a"), slice_of("a", 30), template(wanting(1)), *pods)
+    found = played(*(arrival(0, f"pod/{each.metadata.name}") for each in pods), around=around)
+    assert not found.waiting
+    assert len(found.timeline[0].left_over) == 20
+    assert found.notes == ("left-over devices are measured for the first 20 workloads of 21 only",)
+
+
 def test_nothing_is_an_error() -> None:
     with pytest.raises(SimulationError, match="no pods arrive"):
         played(around=ONE_NODE)

@@ -75,6 +75,12 @@ def test_whatever_the_bytes_are_they_are_a_trace_or_an_error(content: bytes | st
         assert read_trace(data, "t")
 
 
+def test_a_trace_is_bounded() -> None:
+    content = b"arrival,workload\n" + b"0,pod/a\n" * 100_001
+    with pytest.raises(TraceError, match="t:100002: more than 100,000 rows"):
+        read_trace(content, "t")
+
+
 def test_times_are_seconds_or_durations() -> None:
     assert [seconds_of(each) for each in (90, "90", "1m30s", "1.5m")] == [90, 90, 90, 90]
 

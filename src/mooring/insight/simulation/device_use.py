@@ -21,6 +21,7 @@ from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.scheduling_cycle import Pending
 
 FILLED_MAX = 2_000  # replicas; a cluster with more room for a workload is not filled with it
+MEASURED_MAX = 20  # workloads
 
 
 class DeviceUse:
@@ -95,8 +96,13 @@ class LeftOver:
         self._features = cluster.features.claims
         # No running pod has such a name.
         self._models = {
-            name: _renamed(model, f"{model.base}-left-over") for name, model in models.items()
+            name: _renamed(model, f"{model.base}-left-over")
+            for name, model in list(models.items())[:MEASURED_MAX]
         }
+        self.notes: list[str] = []
+        if len(models) > MEASURED_MAX:
+            which = f"the first {MEASURED_MAX} workloads of {len(models):,}"
+            self.notes.append(f"left-over devices are measured for {which} only")
         self._around = around
         self._seen: tuple[int, dict[str, float | None]] | None = None
 

@@ -11,13 +11,15 @@ the workload has affinity or spreads over domains, until one enters it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 
 from msgspec import Struct
 
 from mooring.insight.fit.replicas import Replica
 from mooring.insight.messages import full_name
 from mooring.insight.simulation.result import SimulatedPod
+from mooring.insight.simulation.trace import Arrival
 from mooring.scheduler.reservation import Reservation
 
 Order = tuple[int, float, int]  # priority, time in the queue, number
@@ -56,6 +58,21 @@ class TracePod(Struct, eq=False):
             self.runs - (0 if is_waiting else 1),
             self.message if is_waiting else "",
         )
+
+
+def trace_pods(arrivals: Sequence[Arrival], titles: Mapping[str, str]) -> list[TracePod]:
+    """Return the pods of arrivals, in their order; `titles` are of the workloads as written."""
+    numbers = count()
+    return [
+        TracePod(
+            next(numbers),
+            titles[each.workload],
+            float(each.at_s),
+            None if each.duration_s is None else float(each.duration_s),
+        )
+        for each in arrivals
+        for _ in range(each.count)
+    ]
 
 
 class PodQueue:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from itertools import count
 from math import inf
 
 from msgspec import Struct
@@ -39,7 +38,7 @@ from mooring.insight.plan.evaluation_limit import EvaluationLimit
 from mooring.insight.plan.placements import victims_of
 from mooring.insight.plan.planner import Plan, Progress, new_names, plan_completed, unwatched
 from mooring.insight.simulation.device_use import DeviceUse, LeftOver
-from mooring.insight.simulation.jobs import PodQueue, TracePod
+from mooring.insight.simulation.jobs import PodQueue, TracePod, trace_pods
 from mooring.insight.simulation.result import Sample, SimulationResult
 from mooring.insight.simulation.trace import Arrival
 from mooring.insight.snapshot.completion import complete
@@ -51,6 +50,7 @@ from mooring.validation.strategy import Context
 
 PODS_MAX = 100_000
 EVENTS_MAX = 1_000_000
+WORKLOADS_MAX = 1_000
 SAMPLES = 100  # wanted
 SAMPLES_MAX = 400  # then every second is dropped
 
@@ -89,27 +89,15 @@ def simulate(
     left_out: set[str] = set()
     for text in dict.fromkeys(each.workload for each in arrivals):
         subject = find_subject(snapshot, text, namespace=namespace)
+        if len(models) >= WORKLOADS_MAX:
+            raise SimulationError(f"more than {WORKLOADS_MAX:,} workloads")
         model = _model(subject, snapshot, context, taken=[each.base for each in models.values()])
         titles[text] = model.title
         models.setdefault(model.title, model)
         left_out |= waiting_of(subject, completed.snapshot)
     planned = plan_completed(completed, context, left_out=left_out, limit=limit)
     simulator = _Simulator(planned, models, settings, context, left_out=left_out, limit=limit)
-    return simulator.run(list(_expanded(arrivals, titles)), progress)
-
-
-def _expanded(arrivals: Sequence[Arrival], titles: Mapping[str, str]) -> list[TracePod]:
-    numbers = count()
-    return [
-        TracePod(
-            next(numbers),
-            titles[each.workload],
-            float(each.at_s),
-            None if each.duration_s is None else float(each.duration_s),
-        )
-        for each in arrivals
-        for _ in range(each.count)
-    ]
+    return simulator.run(trace_pods(arrivals, titles), progress)
 
 
 def _model(subject: object, snapshot: Snapshot, context: Context, taken: Sequence[str]) -> Model:
@@ -371,7 +359,7 @@ class _Simulator:
     def _result(self, pods: list[TracePod]) -> SimulationResult:
         for queue in self._queues.values():
             queue.finish()
-        notes = []
+        notes = [*self._left_over.notes]
         groups = [each for each in self._planned.pending if not _is_alone(each)]
         if groups:
             are = counted(len(groups), "pod")

@@ -89,7 +89,11 @@ def read_trace(content: bytes, source: str) -> list[Arrival]:
     if not text.strip():
         raise TraceError(f"{source}: a trace without arrivals")
     rows = _json_rows if text.lstrip().startswith(("[", "{")) else _csv_rows
-    found = [_arrival(row, place) for place, row in rows(text, source)]
+    found: list[Arrival] = []
+    for place, row in rows(text, source):
+        if len(found) >= COUNT_MAX:
+            raise TraceError(f"{place}: more than {COUNT_MAX:,} rows, which are all that are read")
+        found.append(_arrival(row, place))
     if not found:
         raise TraceError(f"{source}: a trace without arrivals")
     return found
