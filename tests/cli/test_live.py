@@ -281,5 +281,5 @@ def test_the_library_reads_the_server_also_beside_an_event_loop(kubeconfig: str)
 
 
 def test_a_server_that_cannot_be_reached_is_an_error_of_the_library() -> None:
-    with pytest.raises(mooring.MooringError, match="cluster: kubeconfig missing.yaml"):
+    with pytest.raises(mooring.MooringError, match="cluster: kubeconfig missing"):
         mooring.load(kubeconfig="missing.yaml")
