@@ -8,6 +8,7 @@ device_usage    every device with its state and its holders
 changed_pools   the pools that a change concerns
 availability    the allocator's result for each device
 node_selection  the nodes that can use a device
+document        devices and claims as JSON
 """
 
 from __future__ import annotations
