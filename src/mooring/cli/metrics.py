@@ -12,7 +12,6 @@ from mooring.api.documents import CORE, KUBERNETES
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, read_cluster, read_sources, source_options
-from mooring.cli.cluster_sources import FileSource
 from mooring.cli.command_classes import Duration, add_options, option_with_default
 from mooring.cli.errors import FITS, fail
 from mooring.cli.program_options import run_program, status_place, watching_options
@@ -25,6 +24,7 @@ from mooring.insight.monitor import LabelLimits, Monitor, MonitorFamilies, Shape
 from mooring.insight.monitor.monitor import SHAPE_CLAIMS_MAX, SHAPES_MAX
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
 from mooring.kit.metrics import exposition, openmetrics_exposition
+from mooring.sources.cluster_sources import FileSource
 from mooring.validation.strategy import Context
 
 if TYPE_CHECKING:
