@@ -223,6 +223,7 @@ CONTROLLERS: tuple[str, ...] = (
     "device-taint-eviction-controller",
     "disruption-controller",
     "endpointslice-controller",
+    "ephemeral-volume-controller",
     "garbage-collector-controller",
     "job-controller",
     "namespace-controller",

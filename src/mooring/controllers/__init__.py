@@ -20,7 +20,7 @@ controller_history      the templates that a set had, as ControllerRevisions
 cronjobs                jobs at certain times
 endpoint_slices         the addresses of the pods of services
 disruption              how many pods budgets allow to be disrupted
-persistent_volumes, volume_protection
+persistent_volumes, volume_provisioning, volume_protection, ephemeral_volumes
                         claims and volumes bound to each other, host directories as volumes
 jobs, job_tracking      pods until enough have succeeded; counting them once each
 pod_groups              groups for jobs, and protection of groups in use
