@@ -134,7 +134,7 @@ class ControllerManager:
         for struct in controller.kinds:
             is_optional = struct in controller.optional or struct in NOT_EVERYWHERE
             self._informers.informer_for(struct, optional=is_optional)
-            follower = _Follower(controller.name, controller.keys, queue.add)
+            follower = _Follower(controller.name, controller.keys, running.enqueue)
             self._followers.setdefault(struct, []).append(follower)
         return running
 
