@@ -2,8 +2,9 @@
 
 A pod waits until its claims exist and are bound; a claim whose class waits for the first consumer
 may be bound after the pod has a node. A bound volume restricts the pod to the nodes of its node
-affinity. A volume for one pod (ReadWriteOncePod) has one pod at a time. `resolve` replaces the claims of a pod by what they mean for nodes, so that pods with the
-same volumes have the same signature.
+affinity. A volume for one pod (ReadWriteOncePod) has one pod at a time. `resolve` replaces the
+claims of a pod by what they mean for nodes, so that pods with the same volumes have the same
+signature.
 
 Plans read files, not a cluster: there nothing is followed, and pods with claims stay as they are.
 """

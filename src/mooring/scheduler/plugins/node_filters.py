@@ -104,8 +104,10 @@ OTHER_VOLUME_NODES = Unschedulable(
 CLAIM_IN_USE = Unschedulable(
     RESTRICTIONS,
     (
-        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
-        "already in-use by another pod",
+        (
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+            "already in-use by another pod"
+        ),
     ),
 )
 
