@@ -13,6 +13,12 @@
 and the pictures beside them, in docs/pictures:
 
     topology.svg      claims on two machines of a profile
+    architecture.svg  the packages in their layers, of pyproject.toml and ARCHITECTURE.md
+    funnel.svg        what `moor explain` says of a pod of the example
+    claim-life.svg    the life of a ResourceClaim
+    bench-NAME.svg    what a benchmark recorded in docs/data/NAME.json
+
+and THIRD_PARTY_NOTICES.md, from the folders called `vendor`.
 
 A page depends on nothing else, so the same code gives the same bytes. With `--check` nothing is
 written: pages that differ from what would be written are named, and the exit status is 1.
@@ -47,15 +53,19 @@ from mooring.validation.registry import strategy_for
 from mooring.validation.strategy import MetadataStrategy, Strategy
 from reference.built_in_kinds import built_in_section
 from reference.cel_functions import functions_page
+from reference.diagrams import architecture, claim_life, funnel
 from reference.example_picture import example_picture
 from reference.explain_json import explain_page, schema_text
 from reference.feature_gates import gates_page
 from reference.hardware_profiles import profile_sections
 from reference.markdown import MADE, page_of, table_of
 from reference.metrics import metrics_page
+from reference.plots import plots
+from release.vendored import NOTICES, notices
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 PICTURE_FOLDER = FOLDER.parent / "pictures"
+NOTICES_FOLDER = FOLDER.parents[1]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -70,6 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     for shown, folder, pages in (
         ("docs/reference", FOLDER, PAGES),
         ("docs/pictures", PICTURE_FOLDER, PICTURES),
+        (".", NOTICES_FOLDER, {NOTICES: notices}),
     ):
         for name in stale_pages(folder, pages):
             is_stale = True
@@ -304,4 +315,10 @@ PAGES: dict[str, Callable[[], str]] = {
     "profiles.md": profiles_page,
 }
 
-PICTURES: dict[str, Callable[[], str]] = {"topology.svg": example_picture}
+PICTURES: dict[str, Callable[[], str]] = {
+    "topology.svg": example_picture,
+    "architecture.svg": architecture,
+    "funnel.svg": funnel,
+    "claim-life.svg": claim_life,
+    **plots(),
+}

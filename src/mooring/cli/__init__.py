@@ -1,9 +1,9 @@
 """The command line: one module per command, which parses, calls and prints.
 
 main             `moor` itself, with the list of commands
-Commands         cel, claims, control_plane, controllers, devices, down, explain, fit, kubeconfig,
-                 lint, node, plan, profiles, reset, run, scheduler, server, snapshot, status, store,
-                 up, validate, whatif
+Commands         cel, claims, control_plane, controllers, devices, down, examples, explain, fit,
+                 kubeconfig, lint, node, plan, profiles, reset, run, scheduler, server, snapshot,
+                 status, store, up, validate, whatif
 driver           `moor driver` and its subcommands: driver_check, driver_classes, driver_devices,
                  driver_new, driver_run
 command_classes  classes for click: groups that load lazily, options in sections, durations

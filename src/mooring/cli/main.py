@@ -28,6 +28,7 @@ COMMANDS = {
     "devices": "List devices: who has them, and which are free.",
     "down": "Stop the cluster that `moor up` runs.",
     "driver": "Write, check and run DRA drivers.",
+    "examples": "List the examples of the documentation, or copy them here.",
     "explain": "Explain why pods get no node, and what would help.",
     "fit": "Count how many more replicas fit, where, and what stops the next.",
     "kubeconfig": "Print the kubeconfig of a server.",
