@@ -5,6 +5,7 @@ reads, queues and writes for all controllers.
 
 controller              the contract of a controller: kinds, keys, steps
 reconciler              runs one controller with a server and a workqueue
+plan_steps              the steps of one plan, sorted, chained, and skipped after a refusal
 controller_manager      all controllers, with informers, workqueues and event recorders
 metrics                 metrics of controllers and workqueues
 controller_ref_manager  owner references: adopting and releasing
