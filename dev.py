@@ -25,6 +25,7 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
 ETCD = TOOLS / "etcd" / "usr" / "bin" / "etcd"
 PODMAN = TOOLS / "podman"
+SHELLS = TOOLS / "shells"
 # Releases of Debian whose kubectl the tests try: 1.32 and 1.36. That of bookworm does not know our
 # kinds; a machine that has one of its own needs the first no more.
 KUBECTL_RELEASES = ("trixie", "sid")
@@ -137,6 +138,7 @@ def test(arguments: list[str]) -> int:
     ensure_etcd()
     ensure_kubectl()
     ensure_podman()
+    ensure_shells()
     ensure_tools()
     if arguments == [SWEEPS]:
         return _status([PYTHON, "-m", "pytest", *ON_ALL_CORES, "-m", "sweep"])
@@ -370,6 +372,28 @@ def ensure_podman() -> None:
         _unpack_with_needs(["podman", "runc", "busybox-static"], PODMAN)
     if not (PODMAN / "bin" / "busybox").exists():
         print("podman cannot be had: tests of containers by it will be skipped", flush=True)
+
+
+def ensure_shells() -> None:
+    """Unpack Debian's zsh and fish into .tools, with groff-base, unless the machine has them."""
+    packages = {"zsh": "zsh", "fish": "fish", "groff": "groff-base"}
+    missing = [package for name, package in packages.items() if not shutil.which(name)]
+    if not missing or SHELLS.exists():
+        return
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        print("no apt-get: tests of completion in zsh and fish will be skipped", flush=True)
+        return
+    print(f"fetching {', '.join(missing)} into .tools …", flush=True)
+    is_done = _unpack_with_needs(missing, SHELLS)
+    if not is_done and os.geteuid() == 0:
+        _quiet_status(["apt-get", "update", "-qq"], TOOLS)
+        is_done = _unpack_with_needs(missing, SHELLS)
+    if not is_done:
+        shutil.rmtree(SHELLS)
+        print("zsh, fish or groff cannot be had: tests with them will be skipped", flush=True)
+    elif (SHELLS / "etc" / "fish").exists():
+        # So fish finds its own files wherever it was unpacked.
+        (SHELLS / "usr" / "etc").symlink_to("../etc")
 
 
 def _unpack_with_needs(packages: list[str], folder: Path) -> bool:

@@ -2,7 +2,7 @@
 
 1. The wheel and the sdist are built twice, in two folders; every byte must be the same.
 2. twine, check-wheel-contents and pyroma judge them; a warning is an error.
-3. The bill of materials and the checksums are written beside them.
+3. The plugin for krew, the bill of materials and the checksums are written beside them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
+from release.krew import archive_name, krew_archive, krew_manifest
 from release.metadata_hook import version_of
 from release.sbom import sbom
 from release.vendored import faults, vendored
@@ -26,6 +27,8 @@ BUILD_S_MAX = 300
 # Of copies without a history, such as an sdist that was unpacked: zip knows no earlier time.
 FIRST_EPOCH_S = 315_532_800
 PYROMA_BEST = 10
+MANIFEST = "moor.yaml"  # of krew
+MADE = (MANIFEST, "SHA256SUMS", "sbom.cdx.json")  # besides files that begin as the package
 # What pyroma wants and we do not have: an address of a person, and, until pyproject.toml has the
 # address of the repository, a URL. We invent neither.
 NOT_OURS = ("AuthorEmail", "Url")
@@ -50,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     output: Path = options.output
     output.mkdir(parents=True, exist_ok=True)
     for old in output.iterdir():
-        if old.name.startswith("mooring-") or old.name in ("SHA256SUMS", "sbom.cdx.json"):
+        if old.name.startswith("mooring-") or old.name in MADE:
             old.unlink()
     for name, content in released(built, epoch_s).items():
         (output / name).write_bytes(content)
@@ -99,27 +102,34 @@ def check(built: dict[str, bytes], tools: Path) -> None:
         (sdist,) = folder.glob("*.tar.gz")
         _run([tools / "twine", "check", "--strict", wheel, sdist])
         _run([tools / "check-wheel-contents", "--config", ROOT / "pyproject.toml", wheel])
-        skipped = NOT_OURS[: 1 if _has_repository() else 2]
+        skipped = NOT_OURS[: 1 if repository() else 2]
         best = ["--min", str(PYROMA_BEST), "--skip-tests", ",".join(skipped)]
         _run([tools / "pyroma", *best, "--file", sdist])
 
 
-def _has_repository() -> bool:
+def repository() -> str:
+    """Return the address of the repository, if pyproject.toml has it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    return bool(project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"])
+    address: str = project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"]
+    return address.rstrip("/")
 
 
 def released(built: dict[str, bytes], epoch_s: int) -> dict[str, bytes]:
-    """Return all files of a release: what was built, the bill of materials, and checksums."""
-    (wheel,) = (content for name, content in built.items() if name.endswith(".whl"))
+    """Return all files of a release: what was built and is made of it, and checksums."""
+    (wheel,) = ((name, content) for name, content in built.items() if name.endswith(".whl"))
+    version = version_of(ROOT)
     bill = sbom(
         ROOT / "requirements",
         vendored(ROOT),
-        version=version_of(ROOT),
-        wheel_sha256=hashlib.sha256(wheel).hexdigest(),
+        version=version,
+        wheel_sha256=hashlib.sha256(wheel[1]).hexdigest(),
         epoch_s=epoch_s,
     )
-    files = {**built, "sbom.cdx.json": bill.encode()}
+    plugin = krew_archive(ROOT, wheel, version=version, epoch_s=epoch_s)
+    files = {**built, archive_name(version): plugin, "sbom.cdx.json": bill.encode()}
+    if address := repository():
+        manifest = krew_manifest(ROOT, plugin, version=version, repository=address)
+        files[MANIFEST] = manifest.encode()
     sums = "".join(
         f"{hashlib.sha256(content).hexdigest()}  {name}\n"
         for name, content in sorted(files.items())

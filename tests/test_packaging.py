@@ -24,6 +24,7 @@ from packaging.version import Version
 import dev
 from mooring.cli.main import moor
 from mooring.kit.extras import EXTRAS
+from reference.man_pages import man_pages
 from tests.apiserver.test_kubectl_server import running
 from tests.test_docs import blocks_of, commands_of, matches
 
@@ -205,6 +206,16 @@ def test_scripts_answer_help(base: Base, script: str, arguments: str) -> None:
     done = base.script(script, *arguments.split())
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Usage: ")
+
+
+def test_manual_pages_and_completion_are_installed(base: Base) -> None:
+    pages = base.folder / "venv" / "share" / "man" / "man1"
+    assert {path.name for path in pages.iterdir()} == man_pages().keys()
+    done = base.script("moor", "__complete", "--", "plan", "--profile", "dgx-h100-")
+    assert done.stdout == "dgx-h100-mig\tNVIDIA DGX H100 with MIG\n:4\n"
+    assert base.script("kubectl_complete-moor", "completion", "b").stdout == "bash\n:4\n"
+    assert base.script("moor", "completion", "bash").stdout.endswith("complete -F _moor moor\n")
+    assert base.script("moor", "schema", "resourceclaim").returncode == 0
 
 
 @pytest.mark.parametrize(("arguments", "extra"), NEEDS)

@@ -192,7 +192,8 @@ def test_a_release_is_reproducible_and_its_checks_are_content(tmp_path: Path) ->
     names = {path.name for path in tmp_path.iterdir()}
     wheel = f"mooring-{mooring.__version__}-py3-none-any.whl"
     sdist = f"mooring-{mooring.__version__}.tar.gz"
-    assert names == {wheel, sdist, "sbom.cdx.json", "SHA256SUMS"}
+    krew = f"mooring-krew-{mooring.__version__}.tar.gz"  # without an address it has no manifest
+    assert names == {wheel, sdist, krew, "sbom.cdx.json", "SHA256SUMS"}
     for line in (tmp_path / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split()
         assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == digest

@@ -23,6 +23,7 @@ from mooring.kit.process_memory import collect_rarely
 COMMANDS = {
     "cel": "Evaluate a CEL expression on devices: which match, and why others do not.",
     "control-plane": "Run API server, scheduler and controllers in one process.",
+    "completion": "Print a script that completes command lines in bash, zsh or fish.",
     "controllers": "Run the controllers for any cluster.",
     "claims": "List claims: which devices they have, where, and for whom.",
     "devices": "List devices: who has them, and which are free.",
@@ -38,6 +39,7 @@ COMMANDS = {
     "profiles": "List hardware profiles, or write their nodes, slices and sysfs.",
     "reset": "Remove a cluster: its objects, credentials and containers.",
     "run": "Run a command with devices of this machine.",
+    "schema": "Print JSON Schemas of all kinds, for editors.",
     "scheduler": "Run the scheduler for any cluster.",
     "server": "Run the API server, for kubectl and any Kubernetes client.",
     "snapshot": "Write a cluster to one archive that all commands read.",
