@@ -2,9 +2,10 @@
 
 A case is one history: the real scheduler, controllers and informers run on a server in memory,
 which lets each request, answer and change through when the case says so (see `soak._live`). Pods,
-groups, claims, slices, rules, classes and nodes come, change and go; others edit claims; programs
-are killed while requests of theirs are under way and start with empty memory; sometimes a second
-scheduler works against the first; watches break and forget; answers are lost; the clock jumps.
+groups, claims, slices, rules, classes and nodes come, change and go; some pods want to be near
+others, or away from them; others edit claims; programs are killed while requests of theirs are
+under way and start with empty memory; sometimes a second scheduler works against the first;
+watches break and forget; answers are lost; the clock jumps.
 The laws are those of `soak._live.laws`. A history that breaks one is shrunk to a short story.
 """
 

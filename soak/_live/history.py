@@ -178,6 +178,7 @@ class World:
                     ),
                 ),
                 backoff=backoff,
+                reports_composites=True,
             )
             program = SchedulerProgram(client, around, config=config)
         else:

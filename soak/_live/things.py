@@ -26,6 +26,7 @@ CPUS = 4  # of each node
 RESOURCE = "example.com/gpu"
 DRIVERS = {"gpu": GPU, "nic": NIC, "mig": MIG, "fabric": FABRIC, "cores": CORES}
 WORKLOAD = {"workloadName": "work", "templateName": "part"}
+APPS = ("db", "web")  # labels of pods that others want to be near, or away from
 ZONE = "zone"  # the label by which groups may have to stay together
 PRIORITIES = (0, 0, 0, 0, 10, 100)
 SCHEDULERS = ("default-scheduler", "second-scheduler")
@@ -156,7 +157,24 @@ def pod(name: str, random: Random, *, rivalry: str) -> Pod:
     if extended and random.random() < (0.2 if entries else 0.6):
         resources[RESOURCE] = random.choice(["1", "1", "2"])
     priority = random.choice(PRIORITIES)
-    return _pod(name, entries, resources, schedulerName=scheduler, priority=priority)
+    labels, company = {"app": random.choice(APPS)}, _company(random)
+    found = _pod(name, entries, resources, schedulerName=scheduler, priority=priority, **company)
+    return replace(found, metadata=replace(found.metadata, labels=labels))
+
+
+def _company(random: Random) -> Tree:
+    """Return which other pods a pod wants to be near, or away from, if any."""
+    selected = {"labelSelector": {"matchLabels": {"app": random.choice(APPS)}}}
+    key = random.choice(["kubernetes.io/hostname", ZONE])
+    chance = random.random()
+    if chance < 0.1:
+        spread = {"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+        return {"topologySpreadConstraints": [{**spread, **selected}]}
+    if chance > 0.3:
+        return {}
+    kind = "podAffinity" if chance < 0.2 else "podAntiAffinity"
+    terms = [{**selected, "topologyKey": key}]
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
 
 
 def template_pod(name: str, template_name: str) -> Pod:

@@ -14,6 +14,7 @@ SERVICES = f"{NAMESPACE}/services"
 LIMITS = f"{NAMESPACE}/limitranges"
 VOLUME_CLAIMS = f"{NAMESPACE}/persistentvolumeclaims"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+MERGE = "application/merge-patch+json"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
@@ -273,3 +274,59 @@ def test_a_pod_that_is_not_ready_goes_if_enough_others_are(client: Client) -> No
     running(client, ready=False)
     budget(client, disruptionsAllowed=0, currentHealthy=2, **COUNTS)
     assert evict(client).status == 201
+
+
+# --- what would otherwise be silent ------------------------------------------------------------
+
+
+def bound_claim(client: Client, name: str, **spec: Any) -> str:
+    assert client.post(VOLUME_CLAIMS, volume_claim(name, **spec)).status == 201
+    path = f"{VOLUME_CLAIMS}/{name}"
+    body = {"status": {"phase": "Bound"}}
+    assert client.patch(f"{path}/status", body, MERGE).status == 200
+    return path
+
+
+def grow(client: Client, path: str) -> Any:
+    body = {"spec": {"resources": {"requests": {"storage": "5Gi"}}}}
+    return client.patch(path, body, MERGE)
+
+
+def test_a_claim_grows_only_if_its_class_says_so(client: Client) -> None:
+    for name, grows in (("fixed", False), ("grows", True)):
+        storage = {"provisioner": "example.com/disk", "allowVolumeExpansion": grows}
+        made = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", **storage}
+        assert client.post(CLASSES, {**made, "metadata": {"name": name}}).status == 201
+    refused = grow(client, bound_claim(client, "a", storageClassName="fixed"))
+    assert refused.status == 403
+    assert refused.json["message"] == (
+        'persistentvolumeclaims "a" is forbidden: only dynamically provisioned pvc can be resized '
+        "and the storageclass that provisions the pvc must support resize"
+    )
+    assert grow(client, bound_claim(client, "b", storageClassName="")).status == 403
+    assert grow(client, bound_claim(client, "c", storageClassName="grows")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"type": "NodePort"}, "Service type NodePort: nothing listens at its node ports"),
+        ({"type": "LoadBalancer"}, "Service type LoadBalancer: nothing gives it an address"),
+        ({"externalIPs": ["192.0.2.7"]}, "Service with externalIPs: nothing listens at them"),
+        (
+            {"ports": [{"port": 53, "protocol": "UDP"}]},
+            "Service with a port of UDP: the agent of a node forwards TCP only",
+        ),
+    ],
+)
+def test_a_service_says_what_of_it_nothing_acts_on(
+    client: Client, spec: dict[str, Any], words: str
+) -> None:
+    warnings = client.post(SERVICES, service(**spec)).warnings
+    assert words in warnings[-1]
+
+
+def test_a_service_that_acts_has_no_warning(client: Client) -> None:
+    assert client.post(SERVICES, service()).warnings == []
+    headless = service("h", clusterIP="None", ports=[{"port": 53, "protocol": "UDP"}])
+    assert client.post(SERVICES, headless).warnings == []

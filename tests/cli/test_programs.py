@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from mooring.cli.controllers import _chosen
 from mooring.cli.main import moor
-from mooring.cli.scheduler import explain_in_of
+from mooring.cli.scheduler import explaining
 from mooring.cluster.cluster_processes import ClusterPlan, cluster_processes, server_process
+from mooring.scheduler.live import SchedulerConfig
 
 UNREACHABLE = """
 apiVersion: v1
@@ -142,7 +143,9 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 def test_explanations_leave_kubernetes_messages_alone_where_its_gates_are_wanted(
     chosen: str | None, preset: str, wanted: str
 ) -> None:
-    assert explain_in_of(chosen, preset) == wanted
+    config = explaining(SchedulerConfig(), chosen, preset)
+    assert config.explain_in == wanted
+    assert config.reports_composites == (wanted == "condition")
 
 
 @pytest.mark.parametrize(("is_isolated", "name"), [(False, "server"), (True, "scheduler")])

@@ -64,7 +64,10 @@ class ListQueue:
             self.keys.append(key)
 
     def add_after(self, key: ObjectKey, delay_s: float) -> None:
-        self.later.append((key, delay_s))
+        if delay_s <= 0:
+            self.add(key)
+        else:
+            self.later.append((key, delay_s))
 
     def add_rate_limited(self, key: ObjectKey) -> None:
         self.limited.append(key)

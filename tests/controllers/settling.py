@@ -27,7 +27,7 @@ from mooring.controllers.controller import (
     Step,
     WriteRefused,
 )
-from mooring.controllers.reconciler import RefusedWrites, SortedSteps, WriteChain, sort_steps
+from mooring.controllers.plan_steps import RefusedWrites, SortedSteps, WriteChain, sort_steps
 from tests.controllers.model import Model, RefusedError
 
 PLANS_MAX = 100_000

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from mooring.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from mooring.controllers.ephemeral_volumes import EphemeralVolumeController
 from mooring.controllers.persistent_volumes import PersistentVolumeBinder
 from mooring.controllers.volume_protection import ClaimProtection, VolumeProtection
 from tests.controllers.things import World, node, thing
@@ -46,7 +49,9 @@ def storage_class(mode: str = "Immediate", **fields: Any) -> Any:
 
 
 def world_of(*values: Any) -> World:
-    world = World(PersistentVolumeBinder(), ClaimProtection(), VolumeProtection())
+    world = World(
+        PersistentVolumeBinder(), EphemeralVolumeController(), ClaimProtection(), VolumeProtection()
+    )
     world.put(*values)
     return world
 
@@ -115,3 +120,114 @@ def test_a_retained_volume_is_released_and_a_lost_one_is_told() -> None:
     world.delete(world.model.get(PersistentVolume, "", "fit"))
     assert phase(world) == ("Lost", "fit")
     assert world.told("ClaimLost")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        ({"size": "50Gi"}, "requested PV is too small"),
+        ({"storage": "slow"}, "storageClassName does not match"),
+        ({"volumeMode": "Block"}, "incompatible volumeMode"),
+        ({"accessModes": ["ReadWriteMany"]}, "incompatible accessMode"),
+        ({"volumeAttributesClassName": "gold"}, "volumeAttributesClassName does not match"),
+    ],
+)
+def test_a_claim_is_not_bound_to_a_named_volume_that_does_not_satisfy_it(
+    wanted: dict[str, Any], why: str
+) -> None:
+    world = world_of(volume("mine", "10Gi"), claim(volumeName="mine", **wanted))
+    assert phase(world) == ("Pending", "mine")
+    assert set(world.told("VolumeMismatch")) == {f'Cannot bind to requested volume "mine": {why}'}
+    assert world.model.get(PersistentVolume, "", "mine").spec.claim_ref is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "options", "why"),
+    [
+        (
+            {"dataSource": {"kind": "PersistentVolumeClaim", "name": "other"}},
+            {},
+            (
+                'plugin "kubernetes.io/host-path" is not a CSI plugin. '
+                "Only CSI plugin can provision a claim with a datasource"
+            ),
+        ),
+        (
+            {"dataSourceRef": {"apiGroup": "a.example", "kind": "Archive", "name": "other"}},
+            {},
+            (
+                'plugin "kubernetes.io/host-path" is not a CSI plugin. '
+                "Only CSI plugin can provision a claim with a datasource"
+            ),
+        ),
+        (
+            {"volumeMode": "Block"},
+            {},
+            (
+                "Failed to create provisioner: "
+                "kubernetes.io/host-path does not support block volume provisioning"
+            ),
+        ),
+        (
+            {},
+            {"mountOptions": ["ro", "noatime"]},
+            (
+                "Mount options are not supported by the provisioner "
+                'but StorageClass "fast" has mount options [ro noatime]'
+            ),
+        ),
+    ],
+)
+def test_a_volume_that_a_directory_cannot_be_is_not_made(
+    wanted: dict[str, Any], options: dict[str, Any], why: str
+) -> None:
+    world = world_of(storage_class(**options), claim(**wanted))
+    assert phase(world) == ("Pending", "")
+    assert set(world.told("ProvisioningFailed")) == {why}
+    assert world.all(PersistentVolume) == []
+
+
+def ephemeral_pod(**spec: Any) -> Any:
+    wanted = {
+        "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "fast",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": wanted}}]
+    return thing("v1", "Pod", "user", metadata={"uid": "u"}, spec={"volumes": volumes, **spec})
+
+
+def test_an_ephemeral_volume_gets_a_claim_of_its_pod() -> None:
+    world = world_of(storage_class(), ephemeral_pod())
+    made = world.get(PersistentVolumeClaim, "user-scratch")
+    (owner,) = made.metadata.owner_references
+    assert (owner.kind, owner.name, owner.uid, owner.controller) == ("Pod", "user", "u", True)
+    assert (made.metadata.labels, made.metadata.annotations["c"]) == ({"a": "b"}, "d")
+    assert phase(world, "user-scratch")[0] == "Bound"
+
+
+def test_the_claim_of_an_ephemeral_volume_waits_for_the_node_of_its_pod() -> None:
+    world = world_of(storage_class("WaitForFirstConsumer"), node("a"), ephemeral_pod())
+    assert phase(world, "user-scratch") == ("Pending", "")
+    world.change_spec_of_pod(world.get(Pod, "user"), node_name="a")
+    assert phase(world, "user-scratch")[0] == "Bound"
+
+
+def test_a_claim_of_somebody_else_is_not_taken_for_an_ephemeral_volume() -> None:
+    world = world_of(storage_class(), claim("user-scratch"), ephemeral_pod())
+    (text,) = set(world.told("FailedBinding"))
+    assert text == (
+        "ephemeral volume scratch: PVC default/user-scratch was not created for pod default/user "
+        "(pod is not owner)"
+    )
+
+
+def test_a_pod_that_is_being_deleted_gets_no_claim_again() -> None:
+    world = world_of(storage_class(), ephemeral_pod(nodeName="a"))
+    world.delete(world.get(Pod, "user"))
+    assert world.get(Pod, "user").metadata.deletion_timestamp is not None
+    world.delete(world.get(PersistentVolumeClaim, "user-scratch"))
+    assert world.all(PersistentVolumeClaim) == []

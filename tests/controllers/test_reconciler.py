@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 from msgspec.structs import replace
@@ -67,6 +67,32 @@ def test_changes_are_queued_and_planned() -> None:
     late.work(0)
     assert len(controller.asked) == 1
     assert late.queues[0].forgotten == [KEY]
+
+
+def test_a_plan_that_takes_long_is_made_once_for_many_changes() -> None:
+    late, controller = late_with()
+
+    class Slow(list[Step]):
+        def __iter__(self) -> Iterator[Step]:
+            late.model.now = late.model.now.after(0.01)
+            return iter(())
+
+    controller.steps = Slow()
+    late.work(0)
+    assert len(controller.asked) == 1
+    for number in range(3):
+        late.model.write(
+            Patch(Target(ResourceClaim, *KEY), {"metadata": {"labels": {"n": str(number)}}})
+        )
+        late.deliver(ResourceClaim)
+    assert not late.queues[0].keys
+    assert [(key, round(delay_s, 3)) for key, delay_s in late.queues[0].later] == [(KEY, 0.2)] * 3
+    controller.steps = ()
+    late.queues[0].wake()
+    late.work(0)
+    late.model.write(Patch(Target(ResourceClaim, *KEY), {"metadata": {"labels": {"n": "3"}}}))
+    late.deliver(ResourceClaim)
+    assert list(late.queues[0].keys) == [KEY]  # A plan that is quick again waits no more.
 
 
 def test_questions_are_asked_at_the_server() -> None:

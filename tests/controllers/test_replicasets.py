@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -113,6 +115,37 @@ def test_a_refused_pod_is_told_in_events_and_status_and_forgotten_when_it_works(
     world.advance(60)
     assert world.get(ReplicaSet, "web").status.conditions == ()
     assert len(world.all(Pod)) == 1
+
+
+def test_after_a_refusal_one_pod_is_tried_and_then_the_others() -> None:
+    world = World(ReplicaSetController())
+    tried: list[Any] = []
+
+    def refuse(value: Any) -> WriteRefused | None:
+        if not isinstance(value, Pod):
+            return None
+        tried.append(value)
+        return WriteRefused("Forbidden", "exceeded quota: q")
+
+    world.model.admits = refuse
+    world.put(replica_set(replicas=50))
+    objects, key = world.model.objects, ("default", "web")
+    (controller,) = world.controllers
+    steps = list(controller.reconcile(objects, key, NOW, {}))
+    assert sum(isinstance(step, Create) for step in steps) == 1
+    world.model.admits = lambda value: None
+    world.advance(600)
+    assert len(world.all(Pod)) == 50
+
+
+def test_a_namespace_that_is_being_deleted_is_no_news() -> None:
+    world = World(ReplicaSetController())
+    why = "unable to create new content in namespace default because it is being terminated"
+    world.model.admits = lambda value: (
+        WriteRefused("Forbidden", why) if isinstance(value, Pod) else None
+    )
+    world.put(replica_set(replicas=3))
+    assert world.told("FailedCreate") == []
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8))

@@ -163,6 +163,45 @@ def test_room_is_held_against_groups_too() -> None:
     assert not made.snapshot.nodes["node-1"].pods
 
 
+def near(app: str) -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "kubernetes.io/hostname"}
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def test_a_pod_that_is_only_nominated_attracts_no_pod() -> None:
+    made = cluster(node("node-1"), node("node-2"))
+    status = {"nominatedNodeName": "node-1"}
+    made.put_pod(pod("waits", labels={"app": "db"}, priority=5, status=status))
+    late = pod("late", affinity=near("db"), priority=5)
+    found = schedule(made, late)
+    assert isinstance(found, Pending)
+    assert found.reason == "0/2 nodes are available: 2 node(s) didn't match pod affinity rules."
+    made.put_pod(pod("there", labels={"app": "db"}, nodeName="node-2"))
+    found = schedule(made, late)
+    assert isinstance(found, Placed)
+    assert found.node == "node-2"
+    assert not made.snapshot.nodes["node-1"].pods
+
+
+def test_a_pod_that_is_only_nominated_evens_no_spread() -> None:
+    made = cluster(node("node-1"), node("node-2"))
+    made.put_pod(pod("a", labels={"app": "db"}, nodeName="node-2"))
+    status = {"nominatedNodeName": "node-1"}
+    made.put_pod(
+        pod("waits", labels={"app": "db"}, priority=5, status=status, requests={"cpu": "4"})
+    )
+    constraint = {
+        "topologyKey": "kubernetes.io/hostname",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "db"}},
+    }
+    late = pod(
+        "late", labels={"app": "db"}, topologySpreadConstraints=[constraint], requests={"cpu": "1"}
+    )
+    assert isinstance(schedule(made, late), Pending)
+
+
 def test_pods_that_have_nodes_already_must_agree_with_the_group() -> None:
     made = cluster(node("node-1"))
     found = group(least=1, priority=5)

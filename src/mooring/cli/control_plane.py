@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
 
 from mooring.api.gates import Gates
 from mooring.cli import CONTEXT
@@ -21,7 +20,7 @@ from mooring.cli.gate_options import (
     gate_options,
     numa_node_option,
 )
-from mooring.cli.scheduler import explain_in_of
+from mooring.cli.scheduler import explaining
 from mooring.cli.scheduler_file import scheduler_config
 from mooring.cli.server_options import (
     data_dir_option,
@@ -85,9 +84,8 @@ def command(ctx: click.Context, /, gates: Gates, data_dir: Path, **given: Any) -
     moor control-plane --data-dir /var/lib/mooring
     """
     check_numa_form(given["form_name"], gates)
-    explain_in = explain_in_of(given["explain_in"], ctx.params["gates_preset"])
     config, _ = scheduler_config(given["config"], gates, is_alone=True)
-    config = replace(config, explain_in=explain_in)
+    config = explaining(config, given["explain_in"], ctx.params["gates_preset"])
     _run(_plan(data_dir, gates, config, given))
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mooring.client.client_factory import RestConfig
     from mooring.cluster.leader_process import LeaderLease
     from mooring.cluster.status_server import ListenAddress
-    from mooring.scheduler.live import ExplainIn, SchedulerConfig
+    from mooring.scheduler.live import SchedulerConfig
 
 
 @click.command(
@@ -79,9 +79,8 @@ def command(
     moor scheduler --explain-in event
     """
     place = status_place(place, given)
-    explain_in = explain_in_of(given["explain_in"], ctx.params["gates_preset"])
     settings, file = scheduler_config(config, gates)
-    settings = replace(settings, explain_in=explain_in)
+    settings = explaining(settings, given["explain_in"], ctx.params["gates_preset"])
     take_from_file(ctx, given, file)
     lead, access = lead_of(given), access_of(given)
     run_program(
@@ -91,16 +90,19 @@ def command(
     )
 
 
-def explain_in_of(chosen: str | None, preset: str) -> ExplainIn:
-    """Return where explanations go: where it was said, or else where the preset has them.
+def explaining(config: SchedulerConfig, chosen: str | None, preset: str) -> SchedulerConfig:
+    """Return a configuration that explains where it was said, or else where the preset has it.
 
     Whoever wants Kubernetes' gates compares with Kubernetes, and wants its messages as they are.
+    Where conditions have more than Kubernetes says, those of composite groups have it, too.
     """
     from mooring.scheduler.live import ExplainIn
 
+    explain_in = ExplainIn.EVENT if preset == Preset.KUBERNETES else ExplainIn.CONDITION
     if chosen is not None:
-        return ExplainIn(chosen)
-    return ExplainIn.EVENT if preset == Preset.KUBERNETES else ExplainIn.CONDITION
+        explain_in = ExplainIn(chosen)
+    is_more = explain_in is ExplainIn.CONDITION
+    return replace(config, explain_in=explain_in, reports_composites=is_more)
 
 
 async def _run(

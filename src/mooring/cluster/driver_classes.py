@@ -14,7 +14,7 @@ from mooring.api.storage import IS_DEFAULT_CLASS, WAIT_FOR_FIRST_CONSUMER, Stora
 from mooring.client.contract import Client
 from mooring.client.errors import AlreadyExistsError, ClientError
 from mooring.client.writes import Create
-from mooring.controllers.persistent_volumes import HOST_PATH
+from mooring.controllers.volume_provisioning import HOST_PATH
 from mooring.drivers.catalogue import CATALOGUE, DriverOptions, drivers_of
 from mooring.hardware.machine import CLASSES, device_classes
 

@@ -227,6 +227,7 @@ CONTROLLERS: tuple[str, ...] = (
     "device-taint-eviction-controller",
     "disruption-controller",
     "endpointslice-controller",
+    "ephemeral-volume-controller",
     "explainer-controller",
     "garbage-collector-controller",
     "job-controller",

@@ -5,6 +5,7 @@ reads, queues and writes for all controllers.
 
 controller              the contract of a controller: kinds, keys, steps
 reconciler              runs one controller with a server and a workqueue
+plan_steps              the steps of one plan, sorted, chained, and skipped after a refusal
 controller_manager      all controllers, with informers, workqueues and event recorders
 metrics                 metrics of controllers and workqueues
 controller_ref_manager  owner references: adopting and releasing
@@ -20,7 +21,7 @@ controller_history      the templates that a set had, as ControllerRevisions
 cronjobs                jobs at certain times
 endpoint_slices         the addresses of the pods of services
 disruption              how many pods budgets allow to be disrupted
-persistent_volumes, volume_protection
+persistent_volumes, volume_provisioning, volume_protection, ephemeral_volumes
                         claims and volumes bound to each other, host directories as volumes
 jobs, job_tracking      pods until enough have succeeded; counting them once each
 pod_groups              groups for jobs, and protection of groups in use

@@ -35,6 +35,7 @@ from mooring.controllers.deployments import DeploymentController
 from mooring.controllers.device_taint_eviction import DeviceTaintEvictionController
 from mooring.controllers.disruption import DisruptionController
 from mooring.controllers.endpoint_slices import EndpointSliceController
+from mooring.controllers.ephemeral_volumes import EphemeralVolumeController
 from mooring.controllers.garbage_collector import GarbageCollector
 from mooring.controllers.jobs import JobController
 from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
@@ -133,7 +134,7 @@ class ControllerManager:
         for struct in controller.kinds:
             is_optional = struct in controller.optional or struct in NOT_EVERYWHERE
             self._informers.informer_for(struct, optional=is_optional)
-            follower = _Follower(controller.name, controller.keys, queue.add)
+            follower = _Follower(controller.name, controller.keys, running.enqueue)
             self._followers.setdefault(struct, []).append(follower)
         return running
 
@@ -203,6 +204,7 @@ def workload_controllers(*, authority: str, gates: Gates | None = None) -> tuple
         EndpointSliceController(),
         DisruptionController(),
         PersistentVolumeBinder(),
+        EphemeralVolumeController(),
         ClaimProtection(),
         VolumeProtection(),
         PodGroupProtection(),

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Final
 from msgspec.structs import replace
 
 from mooring.api.codec import decode_tree
-from mooring.api.core.namespace import ObjectReference
 from mooring.api.core.node import Node
 from mooring.api.core.persistent_volume import (
     AVAILABLE,
@@ -33,29 +32,22 @@ from mooring.api.core.persistent_volume import (
     STORAGE_PROVISIONER,
     PersistentVolume,
     PersistentVolumeClaim,
-    PersistentVolumeSpec,
     storage_class_of,
 )
 from mooring.api.core.placement import NodeSelector
 from mooring.api.core.pod import Pod
 from mooring.api.labels import Selector, read_selector
-from mooring.api.meta import ObjectMeta
 from mooring.api.node_affinity import NodeQuery, read_node_selector
-from mooring.api.quantity import Quantity
 from mooring.api.storage import WAIT_FOR_FIRST_CONSUMER, StorageClass
 from mooring.api.timestamp import Timestamp
 from mooring.client.indexer import Indexer, ObjectKey, object_key
-from mooring.client.writes import Create, Delete, RecordEvent, Target, Update
+from mooring.client.writes import Delete, RecordEvent, Target, Update
 from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
 from mooring.controllers.pod_control import with_status
+from mooring.controllers.volume_provisioning import HOST_PATH, NOTHING, provision, reference
 
-HOST_PATH: Final = "kubernetes.io/host-path"  # the provisioner
-FOLDER: Final = "/tmp/hostpath_pv"  # noqa: S108 - where Kubernetes' provisioner puts volumes, too
-HOSTNAME: Final = "kubernetes.io/hostname"
 CLASS: Final = "class"  # the index of volumes by their class
 CLAIM: Final = "claim"  # the indexes of volumes and of pods by claim
-
-_NOTHING = Quantity.from_int(0)
 
 
 class PersistentVolumeBinder(Controller):
@@ -113,10 +105,22 @@ def claims_of_pod(pod: Pod) -> tuple[str, ...]:
     """Return the claims that a pod uses, as keys of an index."""
     found = []
     for volume in pod.spec.volumes:
-        source = volume.get("persistentVolumeClaim") if isinstance(volume, dict) else None
-        if isinstance(source, dict) and isinstance(source.get("claimName"), str):
-            found.append(f"{pod.metadata.namespace}/{source['claimName']}")
+        name = _claim_name(pod, volume) if isinstance(volume, dict) else None
+        if isinstance(name, str):
+            found.append(f"{pod.metadata.namespace}/{name}")
     return tuple(found)
+
+
+def _claim_name(pod: Pod, volume: dict[str, Any]) -> Any:
+    if volume.get("ephemeral") is not None:
+        return ephemeral_claim_name(pod, volume)
+    source = volume.get("persistentVolumeClaim")
+    return source.get("claimName") if isinstance(source, dict) else None
+
+
+def ephemeral_claim_name(pod: Pod, volume: dict[str, Any]) -> str:
+    """Return the name of the claim that is made for an ephemeral volume of a pod."""
+    return f"{pod.metadata.name}-{volume.get('name', '')}"
 
 
 def _claim_of(volume: PersistentVolume) -> tuple[str, ...]:
@@ -166,7 +170,7 @@ def _claim_steps(objects: Indexer, claim: PersistentVolumeClaim) -> Iterator[Ste
         return
     yield from _phase(claim, PENDING)
     if found is not None and found.provisioner == HOST_PATH:
-        yield from _provision(objects, claim, found, node)
+        yield from provision(objects, claim, found, node)
     elif found is not None and STORAGE_PROVISIONER not in claim.metadata.annotations:
         yield _annotated(claim, {STORAGE_PROVISIONER: found.provisioner})
     elif found is None:
@@ -206,12 +210,37 @@ def _named(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> Ite
         return
     if is_bound:
         yield from _bound_status(claim, volume)
-    elif volume.spec.claim_ref is None or _is_for(volume, claim):
+    elif _is_for(volume, claim):
         yield from _bind(claim, volume)
+    elif volume.spec.claim_ref is None:
+        if mismatch := _mismatch(claim, volume):
+            words = f'Cannot bind to requested volume "{volume.metadata.name}": {mismatch}'
+            yield RecordEvent(claim, "VolumeMismatch", words, is_warning=True)
+            yield from _phase(claim, PENDING)
+        else:
+            yield from _bind(claim, volume)
     else:
         words = f'volume "{volume.metadata.name}" already bound to a different claim.'
         yield RecordEvent(claim, "FailedBinding", words, is_warning=True)
         yield from _phase(claim, PENDING)
+
+
+def _mismatch(claim: PersistentVolumeClaim, volume: PersistentVolume) -> str:
+    """Return why a volume does not satisfy a claim, "" if it does."""
+    wanted, offered = claim.spec, volume.spec
+    if volume.metadata.deletion_timestamp is not None:
+        return f'the volume is marked for deletion "{volume.metadata.name}"'
+    if offered.capacity.get("storage", NOTHING) < wanted.resources.requests.get("storage", NOTHING):
+        return "requested PV is too small"
+    if storage_class_of(claim) != storage_class_of(volume):
+        return "storageClassName does not match"
+    if (wanted.volume_attributes_class_name or "") != (offered.volume_attributes_class_name or ""):
+        return "volumeAttributesClassName does not match"
+    if (wanted.volume_mode or FILESYSTEM) != (offered.volume_mode or FILESYSTEM):
+        return "incompatible volumeMode"
+    if not set(wanted.access_modes) <= set(offered.access_modes):
+        return "incompatible accessMode"
+    return ""
 
 
 def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -229,7 +258,7 @@ def _bind(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Iterator[St
         marked = dict(volume.metadata.annotations)
         if volume.spec.claim_ref is None:
             marked[BOUND_BY_CONTROLLER] = "yes"
-        kept = replace(volume.spec, claim_ref=_reference(claim))
+        kept = replace(volume.spec, claim_ref=reference(claim))
         yield Update(
             replace(volume, spec=kept, metadata=replace(volume.metadata, annotations=marked))
         )
@@ -240,18 +269,6 @@ def _bind(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Iterator[St
     changed = replace(claim, spec=spec, metadata=replace(metadata, annotations=annotations))
     yield Update(changed)
     yield from _bound_status(changed, volume)
-
-
-def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
-    metadata = claim.metadata
-    return ObjectReference(
-        kind="PersistentVolumeClaim",
-        api_version="v1",
-        namespace=metadata.namespace,
-        name=metadata.name,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-    )
 
 
 def _bound_status(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Iterator[Step]:
@@ -278,21 +295,17 @@ def _annotated(claim: PersistentVolumeClaim, more: dict[str, str]) -> Update:
 
 def _best(objects: Indexer, claim: PersistentVolumeClaim, node: str) -> PersistentVolume | None:
     """Return the smallest free volume that fits a claim, on its node if it has one."""
-    wanted = claim.spec.resources.requests.get("storage", _NOTHING)
     fitting = [
         volume
         for volume in objects.by_index(PersistentVolume, CLASS, storage_class_of(claim))
         if volume.spec.claim_ref is None
-        and volume.metadata.deletion_timestamp is None
-        and volume.spec.capacity.get("storage", _NOTHING) >= wanted
-        and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
-        and (claim.spec.volume_mode or FILESYSTEM) == (volume.spec.volume_mode or FILESYSTEM)
+        and not _mismatch(claim, volume)
         and _selects(claim, volume)
         and (not node or _is_on(objects, volume, node))
     ]
     return min(
         fitting,
-        key=lambda v: (v.spec.capacity.get("storage", _NOTHING).nano, v.metadata.name),
+        key=lambda v: (v.spec.capacity.get("storage", NOTHING).nano, v.metadata.name),
         default=None,
     )
 
@@ -315,56 +328,6 @@ def _is_on(objects: Indexer, volume: PersistentVolume, node: str) -> bool:
         return True
     found = objects.get(Node, "", node)
     return found is not None and _nodes(required).matches(node, found.metadata.labels)
-
-
-# --- new volumes -------------------------------------------------------------------------------
-
-
-def _provision(
-    objects: Indexer, claim: PersistentVolumeClaim, found: StorageClass, node: str
-) -> Iterator[Step]:
-    if claim.spec.selector is not None:
-        words = "claim.Spec.Selector is not supported for dynamic provisioning"
-        yield RecordEvent(claim, "ProvisioningFailed", words, is_warning=True)
-        return
-    volume = volume_for(objects, claim, found, node)
-    yield Create(volume)
-    words = f"Successfully provisioned volume {volume.metadata.name} using {HOST_PATH}"
-    yield RecordEvent(claim, "ProvisioningSucceeded", words)
-
-
-def volume_for(
-    objects: Indexer, claim: PersistentVolumeClaim, found: StorageClass, node: str
-) -> PersistentVolume:
-    """Return the volume that is made for a claim."""
-    name = f"pvc-{claim.metadata.uid}"
-    folder = found.parameters.get("path", FOLDER).rstrip("/")
-    spec = PersistentVolumeSpec(
-        capacity={"storage": claim.spec.resources.requests.get("storage", _NOTHING)},
-        host_path={"path": f"{folder}/{name}", "type": "DirectoryOrCreate"},
-        access_modes=claim.spec.access_modes,
-        claim_ref=_reference(claim),
-        persistent_volume_reclaim_policy=found.reclaim_policy or DELETE,
-        storage_class_name=found.metadata.name,
-        mount_options=found.mount_options,
-        volume_mode=claim.spec.volume_mode or FILESYSTEM,
-        node_affinity=_affinity(objects, node),
-    )
-    metadata = ObjectMeta(name=name, annotations={PROVISIONED_BY: HOST_PATH})
-    return PersistentVolume(metadata=metadata, spec=spec)
-
-
-def _affinity(objects: Indexer, node: str) -> Any:
-    """Return the affinity to a node: a directory is where it was made."""
-    if not node:
-        return None
-    found = objects.get(Node, "", node)
-    host = node if found is None else found.metadata.labels.get(HOSTNAME, "")
-    rule = {"key": HOSTNAME, "operator": "In", "values": [host]}
-    term: dict[str, Any] = {"matchExpressions": [rule]}
-    if not host:
-        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-    return {"required": {"nodeSelectorTerms": [term]}}
 
 
 # --- volumes -----------------------------------------------------------------------------------

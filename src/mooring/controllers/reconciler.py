@@ -4,7 +4,9 @@
 2. Workers take keys. A key whose own last writes the informers have not seen yet waits for them, so
    that no plan creates twice what it has created already (as Kubernetes' expectations).
 3. The plan's lookups are done at the server, then its steps are carried out in order.
-4. A refused write ends the plan, or what the plan does with that object (`RefusedWrites`); the key
+4. A key whose plan takes long, such as a replica set of 1,000 pods, is planned once for many
+   changes: they wait a while, so that its plans take a small share of the time.
+5. A refused write ends the plan, or what the plan does with that object (`RefusedWrites`); the key
    is requeued with backoff. A cause is logged when it is new; a conflict only when it does not end.
 """
 
@@ -16,9 +18,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
-
-from msgspec.structs import replace
+from typing import Any, Protocol
 
 from mooring.api.core.namespace import RemainingContent
 from mooring.api.meta import object_text
@@ -26,7 +26,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
 from mooring.client.indexer import Indexer, ObjectKey, object_key
-from mooring.client.writes import Create, Delete, RecordEvent, RequeueAfter, Update, Write
+from mooring.client.writes import Create, Delete, RecordEvent, RequeueAfter, Write
 from mooring.controllers.controller import (
     Answers,
     Controller,
@@ -38,6 +38,7 @@ from mooring.controllers.controller import (
     Step,
     WriteRefused,
 )
+from mooring.controllers.plan_steps import RefusedWrites, SortedSteps, WriteChain, sort_steps
 from mooring.kit.bulkhead import FAULTS
 from mooring.kit.workqueue import QueueClosedError
 
@@ -46,6 +47,9 @@ ROUNDS_MAX = 3  # plans of one key in a row that go on with what the last one cr
 CONFLICTS_MAX = 10  # of one key in a row before they are logged: about five seconds
 EXPECTATION_WAIT_S = 0.02
 EXPECTATION_WAITS_MAX = 250  # five seconds in all; then the plan is made anyway
+SLOW_PLAN_S = 0.002  # what takes less is planned for each change
+PLANS_APART = 20  # times as long as a plan took, changes wait for the next
+BATCH_S_MAX = 0.5
 KEYS_MAX = 10_000  # keys with remembered state; the oldest are forgotten first
 
 _LOG = logging.getLogger(__name__)
@@ -56,7 +60,6 @@ _QUOTED = re.compile(r'"[^"]*"')
 EmptyNamespace = Callable[[DeleteContent], Awaitable[RemainingContent]]
 # Returns whether the informer of a kind is at least as new as a resource version.
 HasSeen = Callable[[type[Any], str], bool]
-W = TypeVar("W", bound=Write)
 
 
 class Queue(Protocol):
@@ -105,6 +108,7 @@ class Reconciler:
         self._attempts: dict[ObjectKey, int] = {}
         self._conflicts: OrderedDict[ObjectKey, int] = OrderedDict()
         self._causes: OrderedDict[ObjectKey, str] = OrderedDict()
+        self._slow: OrderedDict[ObjectKey, float] = OrderedDict()  # how long changes wait
         controller.add_indexes(objects)
 
     # --- in -------------------------------------------------------------------------------------
@@ -113,7 +117,11 @@ class Reconciler:
         """Queue the keys of a change, which the objects have already."""
         if type(change.value) in self._kinds:
             for key in self.controller.keys(self.objects, change):
-                self._queue.add(key)
+                self.enqueue(key)
+
+    def enqueue(self, key: ObjectKey) -> None:
+        """Queue a key because of a change: at once, or with other changes if its plan is slow."""
+        self._queue.add_after(key, self._slow.get(key, 0.0))
 
     def all_keys(self) -> Iterator[ObjectKey]:
         """Yield the keys of all objects, as after a start."""
@@ -186,11 +194,20 @@ class Reconciler:
 
     async def _plan(self, key: ObjectKey, answers: Answers) -> SortedSteps:
         for _ in range(LOOKUPS_MAX):
-            plan = sort_steps(self.controller.reconcile(self.objects, key, self._now(), answers))
+            began = self._now()
+            plan = sort_steps(self.controller.reconcile(self.objects, key, began, answers))
+            self._note_cost(key, (self._now().instant - began.instant).total_seconds())
             if not plan.asks:
                 return plan
             answers = {**answers, **{ask: await self._answer(ask) for ask in plan.asks}}
         raise RuntimeError("the plan asks again and again")
+
+    def _note_cost(self, key: ObjectKey, plan_s: float) -> None:
+        self._slow.pop(key, None)
+        if plan_s >= SLOW_PLAN_S:
+            self._slow[key] = min(plan_s * PLANS_APART, BATCH_S_MAX)
+            if len(self._slow) > KEYS_MAX:
+                self._slow.popitem(last=False)
 
     async def _answer(self, question: Question) -> Any:
         if not isinstance(question, DeleteContent):
@@ -309,90 +326,3 @@ class _Expectations:
     def __init__(self) -> None:
         self.versions: list[tuple[type[Any], str]] = []
         self.waits = 0
-
-
-class SortedSteps(NamedTuple):
-    """The steps of a plan by kind."""
-
-    writes: tuple[Write, ...]
-    again: tuple[RequeueAfter, ...]
-    asks: tuple[Question, ...]
-    failed: ReconcileFailed | None
-
-
-def sort_steps(steps: Iterable[Step]) -> SortedSteps:
-    """Return the steps by kind; of several failures the first counts."""
-    writes: list[Write] = []
-    again: list[RequeueAfter] = []
-    asks: list[Question] = []
-    failed: ReconcileFailed | None = None
-    for step in steps:
-        match step:
-            case RequeueAfter():
-                again.append(step)
-            case Lookup() | DeleteContent():
-                asks.append(step)
-            case ReconcileFailed():
-                failed = failed or step
-            case _:
-                writes.append(step)
-    return SortedSteps(tuple(writes), tuple(again), tuple(asks), failed)
-
-
-class WriteChain:
-    """The versions that the updates of one plan have written."""
-
-    def __init__(self) -> None:
-        self._revisions: dict[tuple[type[Any], ObjectKey], str] = {}
-
-    def follow(self, write: W) -> W:
-        """Return the write, based on the result of an earlier update of the same object."""
-        if not isinstance(write, Update):
-            return write
-        value = write.value
-        revision = self._revisions.get((type(value), object_key(value)))
-        if revision is None:
-            return write
-        metadata = replace(value.metadata, resource_version=revision)
-        return replace(write, value=replace(value, metadata=metadata))
-
-    def note(self, write: Write, stored: Any) -> None:
-        """Remember the version of a write. Only after an update is nobody else in between."""
-        if isinstance(write, Update | Create) and stored is not None:
-            place = (type(stored), object_key(stored))
-            self._revisions[place] = stored.metadata.resource_version
-
-
-class RefusedWrites:
-    """The writes of one plan that the server refused, and the writes skipped because of them."""
-
-    def __init__(self, *, is_independent: bool) -> None:
-        self._is_independent = is_independent
-        self._objects: set[tuple[type[Any], ObjectKey]] = set()
-        self._first: tuple[Write, WriteRefused] | None = None
-
-    @property
-    def gravest(self) -> tuple[Write, WriteRefused] | None:
-        """The first that is more than a conflict, or else the first; None if none was refused."""
-        return self._first
-
-    def note(self, write: Write, refused: WriteRefused) -> None:
-        """Remember a refusal."""
-        self._objects.add(_object_of(write))
-        had = self._first
-        if had is None or (had[1].is_conflict and not refused.is_conflict):
-            self._first = write, refused
-
-    def skips(self, write: Write) -> bool:
-        """Return whether a write must be skipped because of a refused one."""
-        if self._first is None:
-            return False
-        return not self._is_independent or _object_of(write) in self._objects
-
-
-def _object_of(write: Write) -> tuple[type[Any], ObjectKey]:
-    match write:
-        case Create(value=value) | Update(value=value) | RecordEvent(about=value):
-            return type(value), object_key(value)
-        case _:
-            return write.target.struct, (write.target.namespace, write.target.name)

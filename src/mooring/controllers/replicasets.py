@@ -44,6 +44,7 @@ from mooring.controllers.pod_control import (
 )
 
 REPLICA_FAILURE = "ReplicaFailure"
+NAMESPACE_TERMINATING = "because it is being terminated"
 
 
 class ReplicaController(Controller):
@@ -68,6 +69,8 @@ class ReplicaController(Controller):
         owner = objects.get(self.owner_kind, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             self._refusals[key] = refused.message
+            if refused.message.endswith(NAMESPACE_TERMINATING):
+                return  # The set goes, too.
             yield creation_refused(owner, refused.message)
 
 
@@ -107,7 +110,8 @@ class ReplicaSetController(ReplicaController):
             yield Update(changed, "status")
         yield from steps
         if owner.metadata.deletion_timestamp is None:
-            yield from manage_pods(objects, owner, pods, active, now)
+            is_refused = key in self._refusals
+            yield from manage_pods(objects, owner, pods, active, now, is_refused=is_refused)
         waits = [available_in_s(pod, owner.spec.min_ready_seconds, now) for pod in active]
         if later := [seconds for seconds in waits if seconds]:
             yield RequeueAfter(key, min(later))
@@ -124,13 +128,18 @@ def manage_pods(
     pods: list[Pod],
     active: list[Pod],
     now: Timestamp,
+    *,
+    is_refused: bool = False,
 ) -> Iterator[Step]:
-    """Yield the writes that make missing pods, or delete those that are too many."""
+    """Yield the writes that make missing pods, or delete those that are too many.
+
+    After a refusal one pod is tried: what is refused to one is refused to all.
+    """
     missing = replicas_of(owner) - len(active)
     if missing > 0:
         prefix = f"{owner.metadata.name}-"
         names = unused_names(objects, owner, prefix, pods)
-        chosen = islice(names, min(missing, BURST_MAX))
+        chosen = islice(names, 1 if is_refused else min(missing, BURST_MAX))
         yield from creations(owner, (PodToCreate(name, generate_name=prefix) for name in chosen))
     elif missing < 0:
         ranked = first_to_go(active, _related(objects, owner, active), now)

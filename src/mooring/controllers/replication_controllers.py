@@ -74,7 +74,8 @@ class ReplicationControllerController(ReplicaController):
             yield Update(changed, "status")
         yield from steps
         if owner.metadata.deletion_timestamp is None:
-            yield from manage_pods(objects, owner, pods, active, now)
+            is_refused = key in self._refusals
+            yield from manage_pods(objects, owner, pods, active, now, is_refused=is_refused)
         waits = [available_in_s(pod, owner.spec.min_ready_seconds, now) for pod in active]
         if later := [seconds for seconds in waits if seconds]:
             yield RequeueAfter(key, min(later))

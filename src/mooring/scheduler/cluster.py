@@ -150,6 +150,7 @@ class Cluster:
             self.note_nomination(None, pod)
             return
         self.changes += 1
+        self.volumes.put_user(pod)
         pod_info = self.signatures.pod_info(pod)
         if node in self.snapshot.nodes:
             self.snapshot.add_pod(pod_info, node)
@@ -176,6 +177,7 @@ class Cluster:
     def remove_pod(self, pod: Pod) -> None:
         """Remove a pod."""
         key = pod_key(pod)
+        self.volumes.remove_user(pod)
         if self.snapshot.node_of(key) is not None:
             self.changes += 1
             self.snapshot.remove_pod(key)

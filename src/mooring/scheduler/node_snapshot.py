@@ -223,8 +223,8 @@ class NominatedPods:
     """The pods that wait until others have left a node for them, by key.
 
     Whoever is scheduled meanwhile finds nodes as if these pods were there already, unless it has a
-    higher priority. Kubernetes also filters each node without them, for pods that want to be near
-    others; we do not.
+    higher priority. They may never come: whoever wants to be near others must also find its node
+    without them (`set_aside`).
     """
 
     def __init__(self, snapshot: NodeSnapshot) -> None:
@@ -232,6 +232,7 @@ class NominatedPods:
         self.released: Callable[[str], object] = lambda _: None
         self._snapshot = snapshot
         self._pods: dict[str, tuple[PodInfo, str]] = {}
+        self._held_now: list[tuple[PodInfo, str]] = []  # those that nodes have
 
     def put(self, pod: PodInfo, node: str) -> None:
         """Nominate a pod for a node."""
@@ -255,16 +256,35 @@ class NominatedPods:
 
     @contextmanager
     def _held(self, priority: int, besides: Container[str]) -> Iterator[None]:
-        added = []
+        added: list[tuple[PodInfo, str]] = []
         for key, (pod, node) in self._pods.items():
             is_there = self._snapshot.node_of(key) is not None
             if is_there or key in besides or pod.priority < priority:
                 continue
             if node in self._snapshot.nodes:
                 self._snapshot.add_pod(pod, node)
-                added.append(key)
+                added.append((pod, node))
+        around = self._held_now
+        self._held_now = [*around, *added]
         try:
             yield
         finally:
-            for key in reversed(added):
-                self._snapshot.remove_pod(key)
+            self._held_now = around
+            for pod, _ in reversed(added):
+                self._snapshot.remove_pod(pod.key)
+
+    @property
+    def are_held(self) -> bool:
+        """Whether nodes have pods now that are only nominated."""
+        return bool(self._held_now)
+
+    @contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """Have nodes as they are during a block, without nominated pods."""
+        for pod, _ in reversed(self._held_now):
+            self._snapshot.remove_pod(pod.key)
+        try:
+            yield
+        finally:
+            for pod, node in self._held_now:
+                self._snapshot.add_pod(pod, node)

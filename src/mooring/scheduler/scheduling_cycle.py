@@ -162,6 +162,11 @@ def _uses(cluster: Cluster, pod: Pod, signature: PodSignature) -> tuple[ClaimUse
     return uses
 
 
+def _wants_company(signature: PodSignature) -> bool:
+    """Return whether other pods can make a node feasible for pods of a signature."""
+    return bool(signature.affinity_terms.affinity or signature.spread_constraints.hard)
+
+
 class Attempt(Struct, frozen=True):
     """A pod whose nodes can be filtered."""
 
@@ -188,7 +193,24 @@ class Attempt(Struct, frozen=True):
             found = self.best_placed()
         except CycleError as error:
             return self._failed(error)
-        return self.rejected(alone=alone) if found is None else found
+        if found is None:
+            return self.rejected(alone=alone)
+        if self.cluster.nominated.are_held and _wants_company(self.signature):
+            return self._best_without_nominated(found, alone=alone)
+        return found
+
+    def _best_without_nominated(self, found: Placed, *, alone: bool) -> Outcome:
+        """Return the best node that is feasible also without the pods that are only nominated."""
+        names = [found.node, *(name for name in self.nodes_by_score() if name != found.node)]
+        with self.cluster.nominated.set_aside():
+            again = attempt(self.cluster, self.pod, self.nodes)
+            if isinstance(again, Pending):
+                return again
+            feasible = set(again.nodes_by_score())
+            if feasible.isdisjoint(names):
+                return again.rejected(alone=alone)
+        chosen = next(name for name in names if name in feasible)
+        return found if chosen == found.node else self.on(chosen) or self.rejected(alone=alone)
 
     def best_placed(self) -> Placed | None:
         """Return the pod on the best feasible node, or raise CycleError."""

@@ -1,15 +1,17 @@
-"""Volume claims of pods, as the plugin VolumeBinding of Kubernetes judges them.
+"""Volume claims of pods, as the plugins VolumeBinding and VolumeRestrictions of Kubernetes do.
 
 A pod waits until its claims exist and are bound; a claim whose class waits for the first consumer
 may be bound after the pod has a node. A bound volume restricts the pod to the nodes of its node
-affinity. `resolve` replaces the claims of a pod by what they mean for nodes, so that pods with the
-same volumes have the same signature.
+affinity. A volume for one pod (ReadWriteOncePod) has one pod at a time. `resolve` replaces the
+claims of a pod by what they mean for nodes, so that pods with the same volumes have the same
+signature.
 
 Plans read files, not a cluster: there nothing is followed, and pods with claims stay as they are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -26,10 +28,14 @@ from mooring.api.storage import WAIT_FOR_FIRST_CONSUMER, StorageClass
 from mooring.scheduler.framework import Unschedulable
 
 PLUGIN: Final = "VolumeBinding"
+RESTRICTIONS: Final = "VolumeRestrictions"
 NODES: Final = "boundVolumeNodes"  # the source that stands for a bound claim
+IN_USE: Final = "inUseByAnotherPod"  # the source that stands for a claim that only one may use
+ONE_POD: Final = "ReadWriteOncePod"
 UNBOUND = Unschedulable(
     PLUGIN, ("pod has unbound immediate PersistentVolumeClaims",), is_unresolvable=True
 )
+_AWAITED: Final = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
 VOLUME_KINDS: Final = (PersistentVolumeClaim, PersistentVolume, StorageClass)
 
 VolumeObject = PersistentVolumeClaim | PersistentVolume | StorageClass
@@ -43,6 +49,7 @@ class VolumeIndex:
         self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
         self._volumes: dict[str, PersistentVolume] = {}
         self._classes: dict[str, StorageClass] = {}
+        self._users: dict[tuple[str, str], set[str]] = {}  # pods on nodes, by claim
 
     def put(self, value: VolumeObject) -> None:
         """Take in an object, or its newer version."""
@@ -67,6 +74,19 @@ class VolumeIndex:
             case StorageClass():
                 self._classes.pop(metadata.name, None)
 
+    def put_user(self, pod: Pod) -> None:
+        """Take in that a pod on a node uses its claims."""
+        for claim in _claims_of(pod):
+            self._users.setdefault(claim, set()).add(pod.metadata.name)
+
+    def remove_user(self, pod: Pod) -> None:
+        """Take in that a pod uses its claims no more."""
+        for claim in _claims_of(pod):
+            users = self._users.get(claim, set())
+            users.discard(pod.metadata.name)
+            if not users:
+                self._users.pop(claim, None)
+
     def resolve(self, pod: Pod) -> Pod | Unschedulable:
         """Return the pod with what its claims mean for nodes, or why it must wait."""
         if not self.is_followed or not any(map(_claim_source, pod.spec.volumes)):
@@ -77,9 +97,14 @@ class VolumeIndex:
             if name is None:
                 found.append(volume)
                 continue
-            meaning = self._meaning(pod.metadata.namespace, name)
+            key = pod.metadata.namespace, name
+            if key not in self._claims and volume.get("ephemeral") is not None:
+                return _stopped(f'{_AWAITED} "{name}"')
+            meaning = self._meaning(*key)
             if isinstance(meaning, Unschedulable):
                 return meaning
+            if key in self._users and ONE_POD in self._claims[key].spec.access_modes:
+                found.append({"name": volume.get("name", ""), IN_USE: True})
             if meaning is not None:
                 found.append({"name": volume.get("name", ""), NODES: meaning})
         return replace(pod, spec=replace(pod.spec, volumes=tuple(found)))
@@ -116,6 +141,13 @@ def _stopped(text: str) -> Unschedulable:
 
 def _claim_source(volume: Any) -> bool:
     return isinstance(volume, dict) and ("persistentVolumeClaim" in volume or "ephemeral" in volume)
+
+
+def _claims_of(pod: Pod) -> Iterator[tuple[str, str]]:
+    for volume in pod.spec.volumes:
+        name = claim_name_of(pod, volume)
+        if name is not None:
+            yield pod.metadata.namespace, name
 
 
 def claim_name_of(pod: Pod, volume: Any) -> str | None:

@@ -85,6 +85,18 @@ def test_generated_claims_and_those_of_extended_resources_count() -> None:
     assert names == {"p-made-x", "p-special"}
 
 
+def test_the_claim_of_an_ephemeral_volume_counts() -> None:
+    volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
+    tree = {
+        "metadata": {"name": "p", "namespace": TEAM},
+        "spec": {"nodeName": "node-a", "volumes": volumes},
+    }
+    ties = NodeGraph()
+    ties.put_pod(decode_tree(tree, Pod).value)
+    assert ties.needs("node-a", "persistentvolumeclaims", TEAM, "p-scratch")
+    assert not ties.needs("node-b", "persistentvolumeclaims", TEAM, "p-scratch")
+
+
 def test_secrets_and_config_maps_are_found_wherever_a_pod_names_them() -> None:
     tree = {
         "metadata": {"name": "p"},

@@ -22,6 +22,7 @@ from tests.apiserver.custom_resources.definitions import (
     define,
     definition,
     established,
+    schema,
     version,
     widget,
 )
@@ -98,6 +99,29 @@ def test_unknown_fields_are_pruned_and_reported(client: Client) -> None:
         'Widget in version "v1" cannot be handled as a Widget: strict decoding error: '
         'unknown field "other", unknown field "spec.ports[0].x"'
     )
+
+
+def test_unknown_fields_of_embedded_metadata_are_pruned_and_reported(client: Client) -> None:
+    embedded = {
+        "type": "object",
+        "x-kubernetes-embedded-resource": True,
+        "x-kubernetes-preserve-unknown-fields": True,
+    }
+    spec = {"type": "object", "properties": {"pods": {"type": "array", "items": embedded}}}
+    define(client, definition(version(schema={"openAPIV3Schema": schema(spec)})))
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "blok": True}
+    metadata = {"name": "p", "lables": {"a": "b"}, "ownerReferences": [owner]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "extra": 1}
+    made = client.post(WIDGETS, widget(spec={"pods": [pod]}))
+    assert made.warnings == [
+        '299 - "unknown field \\"spec.pods[0].metadata.lables\\""',
+        '299 - "unknown field \\"spec.pods[0].metadata.ownerReferences[0].blok\\""',
+    ]
+    del owner["blok"]
+    kept = {"name": "p", "ownerReferences": [owner]}
+    assert made.json["spec"]["pods"] == [{**pod, "metadata": kept}]
+    strict = client.post(f"{WIDGETS}?fieldValidation=Strict", widget("b", spec={"pods": [pod]}))
+    assert strict.status == 400
 
 
 def test_the_status_has_a_subresource(client: Client) -> None:

@@ -23,8 +23,10 @@ KEYS = ["reason", "conditionType", "x"]
 
 API_VERSIONS = {
     "ClusterRoleBinding": "rbac.authorization.k8s.io/v1",
+    "CronJob": "batch/v1",
     "DaemonSet": "apps/v1",
     "Deployment": "apps/v1",
+    "HorizontalPodAutoscaler": "autoscaling/v2",
     "Job": "batch/v1",
     "Lease": "coordination.k8s.io/v1",
     "PodGroup": "scheduling.k8s.io/v1beta1",
@@ -398,6 +400,15 @@ def test_small_kinds() -> None:
     priority = row("PriorityClass", value=5, globalDefault=True)
     assert (priority["Value"], priority["Global-Default"]) == (5, True)
     assert row("Namespace", status={"phase": "Active"})["Status"] == "Active"
+
+
+def test_columns_have_the_types_of_kubernetes_also_where_cells_have_another() -> None:
+    def types(kind: str) -> list[str]:
+        return [column.type for column in columns_of(CATALOGUE.find(API_VERSIONS[kind], kind))]
+
+    text = "string"
+    assert types("CronJob") == [text, text, text, "boolean", "integer", *[text] * 5]
+    assert types("HorizontalPodAutoscaler") == [text] * 7
 
 
 def test_kinds_without_a_printer_show_when_they_were_created() -> None:

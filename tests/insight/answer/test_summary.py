@@ -91,6 +91,33 @@ def test_what_kubernetes_says_already_is_not_repeated() -> None:
     assert said(PendingSummary(Clock(), GATES), made, pending) == ""
 
 
+def member(name: str, group: str, **spec: Any) -> dict[str, Any]:
+    body = {
+        "schedulingGroup": {"podGroupName": group},
+        "containers": [{"name": "c", "image": "i"}],
+        **spec,
+    }
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": body}
+
+
+@pytest.mark.parametrize("least", [1, 2])
+def test_a_group_that_was_tried_does_not_lack_pods(least: int) -> None:
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "gang", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": least}}},
+    }
+    nowhere = {"nodeSelector": {"example.com/not": "there"}}
+    members = [member(f"m{number}", "gang", **nowhere) for number in range(least)]
+    made = planned("node-selector-typo", group, *members)
+    pending = next(each for each in made.pending if each.pod.metadata.name == "m0")
+    line = said(PendingSummary(Clock(), GATES), made, pending) or ""
+    assert "example.com/not=there, a label that no node has" in line
+    assert "minCount" not in line
+
+
 # --- when the line changes -----------------------------------------------------------------
 
 

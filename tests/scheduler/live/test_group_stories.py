@@ -7,8 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
-from mooring.api.scheduling import PodGroup
+from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.api.timestamp import Timestamp
+from mooring.scheduler.live import SchedulerConfig
 from mooring.scheduler.live.backoff import Backoff
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
@@ -101,6 +102,36 @@ def test_a_group_that_stays_behind_is_tried_again() -> None:
     rig.server.put(node("n2", allocatable=SMALL))
     rig.run(for_s=5)
     assert rig.node_of("b1") == rig.node_of("b2") == "n2"
+
+
+def conditions_of_set(rig: Rig) -> list[tuple[str, str, str]]:
+    found = rig.server.get(CompositePodGroup, "set").status.conditions
+    return [(each.type, each.status, each.reason) for each in found]
+
+
+def test_a_composite_group_says_whether_its_groups_are_scheduled_if_that_is_wanted() -> None:
+    groups = (composite(), group("a", **IN_SET), group("b", **IN_SET))
+    pods = (member("a1", "a"), member("a2", "a"), member("b1", "b"), member("b2", "b"))
+    made = FakeServer()
+    made.put(node("n1", allocatable=SMALL), *groups, *pods)
+    rig = Rig(made, SchedulerConfig(reports_composites=True))
+    rig.run()
+    initially = "PodGroupInitiallyScheduled"
+    assert conditions_of_set(rig) == [(initially, "False", "Unschedulable")]
+    (found,) = made.get(CompositePodGroup, "set").status.conditions
+    assert found.message.startswith("pod group is unschedulable, ")
+    made.put(node("n2", allocatable=SMALL))
+    rig.run(for_s=5)
+    assert conditions_of_set(rig) == [(initially, "True", "Scheduled")]
+    rig.server.delete(made.get(Pod, "a1"))
+    rig.run(for_s=5)
+    assert conditions_of_set(rig) == [(initially, "True", "Scheduled")]
+
+
+def test_kubernetes_says_nothing_of_a_composite_group() -> None:
+    groups = (composite(), group("a", **IN_SET), group("b", **IN_SET))
+    pods = (member("a1", "a"), member("a2", "a"), member("b1", "b"), member("b2", "b"))
+    assert conditions_of_set(run_of(node("n1"), *groups, *pods)) == []
 
 
 # --- preemption -----------------------------------------------------------------------------------

@@ -495,6 +495,45 @@ def test_a_pod_goes_where_its_volume_is_once_its_claim_is_bound() -> None:
     assert rig.node_of("p") == "node-2"
 
 
+def once(name: str) -> PersistentVolumeClaim:
+    return PersistentVolumeClaim(
+        metadata=ObjectMeta(name=name, namespace="default"),
+        spec=PersistentVolumeClaimSpec(volume_name="pv", access_modes=("ReadWriteOncePod",)),
+        status=PersistentVolumeClaimStatus(phase="Bound"),
+    )
+
+
+def test_a_volume_for_one_pod_has_one_pod_at_a_time() -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    made = server(pod("first", volumes=volumes))
+    made.put(PersistentVolume(metadata=ObjectMeta(name="pv")), once("data"))
+    rig = Rig(made)
+    rig.run()
+    assert rig.node_of("first")
+    made.put(pod("second", volumes=volumes))
+    rig.run()
+    assert rig.node_of("second") == ""
+    conflict = (
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+        "already in-use by another pod"
+    )
+    assert rig.told("FailedScheduling")[-1].startswith(f"0/2 nodes are available: 2 {conflict}.")
+    made.delete(made.get(Pod, "first"))
+    rig.run(for_s=30)
+    assert rig.node_of("second")
+
+
+def test_a_pod_waits_for_the_claim_of_its_ephemeral_volume() -> None:
+    made = server(pod("p", volumes=[{"name": "data", "ephemeral": {"volumeClaimTemplate": {}}}]))
+    made.put(once("other"))
+    rig = Rig(made)
+    rig.run()
+    words = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
+    assert rig.told("FailedScheduling")[-1].startswith(
+        f'0/2 nodes are available: {words} "p-data". '
+    )
+
+
 def test_a_search_that_takes_too_long_is_given_up_and_tried_again() -> None:
     claims = [claim(name, wanting(30)) for name in "abc"]
     made = server(*claims, user("p", *"abc"), devices=96)

@@ -6,7 +6,8 @@ write_access        whether a user may write this content
 certificates        who may approve and sign certificates
 node_restriction    NodeRestriction: what nodes may write
 service_account     ServiceAccount and DefaultTolerationSeconds, and default accounts
-classes             Priority, RuntimeClass, DefaultStorageClass, StorageObjectInUseProtection
+classes             Priority, RuntimeClass, DefaultStorageClass, StorageObjectInUseProtection,
+                    PersistentVolumeClaimResize
 limit_ranger        LimitRanger: default and bounded resources
 service_allocator   addresses and node ports of services
 pod_security        PodSecurity: levels that namespaces ask of their pods; existing_pods has the

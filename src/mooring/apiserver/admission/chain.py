@@ -9,7 +9,8 @@
       drop disabled fields, validate        drop, validate
     NamespaceLabel                        NamespaceLabel
     NodeRestriction, RBAC escalation      NodeRestriction, escalation   NodeRestriction, escalation
-    managed fields                        PodSecurity, PodResizeValidator
+    managed fields                        PodSecurity, PodResizeValidator,
+                                            PersistentVolumeClaimResize
     ServerDefaults                        DefaultPriorityClass
     ServiceAccount, Priority,             addresses and ports of services
       DefaultTolerationSeconds,           validation by policies and webhooks
@@ -358,6 +359,7 @@ class AdmissionPlugins:
         await self._pod_security.validate(request, new, old, namespace)
         await self._resizes.validate(request, new, old)
         self._limits.validate(request, new, old)
+        self._storage.check_growth(request, new, old)
 
     async def admit_change(self, request: ResourceRequest, new: Any, old: Any) -> None:
         """Raise if a change is forbidden; charge quotas for its additional usage."""

@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from mooring.api.core import Pod
 from mooring.api.core.persistent_volume import (
     BETA_STORAGE_CLASS,
+    BOUND,
     CLAIM_PROTECTION,
     VOLUME_PROTECTION,
     PersistentVolume,
     PersistentVolumeClaim,
+    storage_class_of,
 )
 from mooring.api.gates import Gate, Gates
 from mooring.api.meta import ObjectMeta
@@ -233,7 +235,7 @@ def without_merged(value: Any, mutated: Any) -> Any | None:
     return replace(value, spec=replace(value.spec, tolerations=kept))
 
 
-# --- DefaultStorageClass and StorageObjectInUseProtection ----------------------------------------
+# --- DefaultStorageClass, StorageObjectInUseProtection, PersistentVolumeClaimResize ---------------
 
 
 class StorageObjects:
@@ -249,6 +251,25 @@ class StorageObjects:
         if isinstance(new, PersistentVolume):
             return _protected(new, VOLUME_PROTECTION)
         return new
+
+    def check_growth(self, request: ResourceRequest, new: Any, old: Any) -> None:
+        """PersistentVolumeClaimResize: raise if a claim grows whose class does not allow it."""
+        if not isinstance(new, PersistentVolumeClaim) or request.target.subresource or old is None:
+            return
+        before, after = (each.spec.resources.requests.get("storage") for each in (old, new))
+        if after is None or (before is not None and after <= before):
+            return
+        found = self._cache.storage_classes.get(storage_class_of(new))
+        refused = None
+        if old.status.phase != BOUND:
+            refused = "Only bound persistent volume claims can be expanded"
+        elif found is None or not found.allow_volume_expansion:
+            refused = (
+                "only dynamically provisioned pvc can be resized and the storageclass that "
+                "provisions the pvc must support resize"
+            )
+        if refused is not None:
+            raise request.forbidden(new, refused)
 
     def _with_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         has_class = claim.spec.storage_class_name is not None

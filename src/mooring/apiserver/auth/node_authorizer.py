@@ -299,6 +299,8 @@ def references_of(pod: Pod) -> Iterator[ObjectReference]:
             yield from _named_in(source, _IN_ENVIRONMENTS)
     for volume in spec.volumes:
         yield from _named_in(volume, _IN_VOLUMES)
+        if _at(volume, ("ephemeral", "volumeClaimTemplate")) is not None:
+            yield ObjectReference(VOLUME_CLAIMS, f"{pod.metadata.name}-{_at(volume, ('name',))}")
         for source in _list(_at(volume, ("projected", "sources"))):
             yield from _named_in(source, _IN_PROJECTIONS)
     for name in claims_to_release(pod):

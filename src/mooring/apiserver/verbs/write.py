@@ -7,7 +7,7 @@ The server alone sets uid, times, generation and revision; it ignores what clien
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.built_in_kinds import BUILT_IN_KINDS
+from mooring.api.core.service import HEADLESS, LOAD_BALANCER, NODE_PORT, Service, ServiceSpec
 from mooring.api.meta import ManagedFieldsEntry, OwnerReference
 from mooring.apiserver.admission.chain import (
     admit_changed,
@@ -116,6 +117,8 @@ async def create_decoded(
         raise
     if server.extensions:
         request.warnings.extend(_of_no_effect(request.kind.name))
+        if isinstance(new, Service):
+            request.warnings.extend(_unserved(new.spec))
     warnings = (*warnings, *request.warnings)
     with warned(warnings):
         async with charged(server, request, new):
@@ -132,6 +135,19 @@ def _of_no_effect(kind: str) -> tuple[str, ...]:
     """Return a warning if nothing acts on objects of a kind that their writer relies on."""
     words = _NO_EFFECT.get(kind)
     return () if words is None else (f"{kind} is stored, but has no effect: {words}",)
+
+
+def _unserved(spec: ServiceSpec) -> Iterator[str]:
+    """Yield a warning for each way to a service that its writer relies on and nothing opens."""
+    if spec.type == LOAD_BALANCER:
+        yield "Service type LoadBalancer: nothing gives it an address outside the cluster"
+    elif spec.type == NODE_PORT:
+        yield "Service type NodePort: nothing listens at its node ports"
+    if spec.external_ips:
+        yield "Service with externalIPs: nothing listens at them"
+    others = sorted({port.protocol for port in spec.ports} - {"", "TCP"})
+    if others and spec.cluster_ip not in ("", HEADLESS):
+        yield f"Service with a port of {others[0]}: the agent of a node forwards TCP only"
 
 
 def _with_size_check(context: Context, request: ResourceRequest, size: int) -> Context:

@@ -155,6 +155,8 @@ class Surroundings:
 class Case:
     """Everything that findings about one pending pod are made from."""
 
+    knows_waiting_pods = True  # all pods are in the snapshot, also those without a node
+
     def __init__(self, around: Surroundings, explanation: Explanation) -> None:
         self.around, self.explanation = around, explanation
         self.cluster: Cluster = around.plan.cluster

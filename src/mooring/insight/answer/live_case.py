@@ -1,7 +1,8 @@
 """The case of a pod in a live scheduler's cluster: the same findings, from what a scheduler knows.
 
 A scheduler has no templates, quotas and workloads. It tries a pod only when all its claims exist,
-so none of these is the cause then; and a claim is its own source. Nothing here changes the cluster.
+so none of these is the cause then; nor is a group that lacks pods. A claim is its own source.
+Nothing here changes the cluster.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ EXPRESSIONS_MAX: Final = 1024  # whose results are kept
 
 class LiveCase(Case):
     """Everything that findings about a pod of a live cluster are made from."""
+
+    knows_waiting_pods = False
 
     def __init__(
         self,

@@ -56,6 +56,7 @@ class SchedulerConfig(Struct, frozen=True):
     extensions: bool = True
     backoff: Backoff = Backoff()
     explain_in: ExplainIn = ExplainIn.CONDITION
+    reports_composites: bool = False  # an extension: composite groups have the condition of groups
     joins_claim_writes: bool = False  # a claim's finalizer goes with its status, in one write
     jobs_max: int = 512  # binding cycles at once; beyond that no pod is scheduled
 

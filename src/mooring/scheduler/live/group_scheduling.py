@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
-from mooring.api.scheduling import PodGroup
+from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.claims.pod_claims import group_name
 from mooring.scheduler.cluster import FINISHED
 from mooring.scheduler.group_forest import GROUP, AnyGroup, GroupKey, key_of
 from mooring.scheduler.live.assume_cache import AssumeCache
-from mooring.scheduler.live.config import Moment
+from mooring.scheduler.live.config import Moment, SchedulerConfig
 from mooring.scheduler.live.effects import EffectRunner
 from mooring.scheduler.live.evaluation_turns import EvaluationTurns
 from mooring.scheduler.live.failure_handler import FailureHandler
@@ -69,7 +69,7 @@ class GroupScheduling:
         failures: FailureHandler,
         turns: EvaluationTurns,
         ids: IdSource,
-        names: tuple[str, ...],
+        config: SchedulerConfig,
     ) -> None:
         self._parts = parts
         self._cache = parts.cache
@@ -77,7 +77,8 @@ class GroupScheduling:
         self._failures = failures
         self._turns = turns
         self._ids = ids
-        self._names = frozenset(names)
+        self._names = frozenset(config.names)
+        self._reports_composites = config.reports_composites
 
     def pods_below(self, value: AnyGroup) -> list[tuple[str, QueueKey]]:
         """Return the pods of all groups below a group, with the root that they wait under."""
@@ -122,6 +123,8 @@ class GroupScheduling:
             parts.bind(self._cache.assume(reservation), entry)
         for group in decision.groups:
             parts.effects.start(report_group(group.gang.group, group, now))
+        if self._reports_composites and isinstance(unit.group, CompositePodGroup):
+            parts.effects.start(report_group(unit.group, decision, now))
         if decision.preemption is not None and decision.preemption.victims:
             victims = decision.preemption.victims
             self._failures.preempt_for_group(unit.group, pods, victims, now)

@@ -100,7 +100,7 @@ class LiveScheduler:
         self._bind_context = BindContext(
             self.cache, lambda: self._moment, self.metrics, config.joins_claim_writes
         )
-        self._groups = GroupScheduling(self, self._failures, self._turns, ids, config.names)
+        self._groups = GroupScheduling(self, self._failures, self._turns, ids, config)
 
     # --- changes ------------------------------------------------------------------------------
 

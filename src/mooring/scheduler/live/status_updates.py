@@ -13,12 +13,12 @@ from mooring.api.core.pod import DISRUPTION_TARGET, POD_SCHEDULED, Pod, PodCondi
 from mooring.api.meta import Condition
 from mooring.api.names import byte_length
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.api.scheduling import PodGroup
 from mooring.api.scheduling.v1beta1 import INITIALLY_SCHEDULED
 from mooring.api.timestamp import Timestamp
 from mooring.claims.extended_resources import is_in_memory
 from mooring.client.writes import Delete, Patch, RecordEvent, Target
 from mooring.scheduler.errors import BindError
+from mooring.scheduler.group_forest import AnyGroup
 from mooring.scheduler.live.assume_cache import AssumeCache
 from mooring.scheduler.live.claim_writes import deallocate, delete_special, unreserve
 from mooring.scheduler.live.config import Moment
@@ -33,7 +33,7 @@ from mooring.scheduler.live.effects import (
 )
 from mooring.scheduler.plugins.claim_needs import claim_key
 from mooring.scheduler.plugins.dynamic_resources import ClaimDeallocation
-from mooring.scheduler.pod_groups import GroupDecision
+from mooring.scheduler.pod_groups import GroupDecision, UnitDecision
 from mooring.scheduler.pod_signature import PREEMPTED
 
 EXPLAINED = "SchedulingExplained"  # the reason of Mooring's own event
@@ -182,7 +182,9 @@ def evict(
             cache.wake(key)
 
 
-def report_group(group: PodGroup, decision: GroupDecision, now: Moment) -> Steps[None]:
+def report_group(
+    group: AnyGroup, decision: GroupDecision | UnitDecision, now: Moment
+) -> Steps[None]:
     """Write whether a group got its nodes, unless its condition is current or it was not tried.
 
     A condition that was true once stays true.
@@ -199,7 +201,7 @@ def report_group(group: PodGroup, decision: GroupDecision, now: Moment) -> Steps
         message=decision.message[:GROUP_MESSAGE_MAX],
         last_transition_time=Timestamp(now.wall),
     )
-    current: PodGroup | None = group
+    current: AnyGroup | None = group
     for _ in range(2):
         patch = None if current is None else _group_patch(current, condition)
         if current is None or patch is None:
@@ -211,7 +213,7 @@ def report_group(group: PodGroup, decision: GroupDecision, now: Moment) -> Steps
         current = result.value if isinstance(result, EffectDone) else None
 
 
-def _group_patch(group: PodGroup, condition: Condition) -> Patch | None:
+def _group_patch(group: AnyGroup, condition: Condition) -> Patch | None:
     """Return the patch for a group's condition; None if it is there, or was true before."""
     conditions = group.status.conditions
     condition = replace(condition, observed_generation=group.metadata.generation)
@@ -247,7 +249,7 @@ def _set_condition(
 
 
 def _patch(
-    value: Pod | PodGroup,
+    value: Pod | AnyGroup,
     condition: PodCondition | Condition,
     more: dict[str, Any],
     *,

@@ -4,6 +4,7 @@ NodeName              a pod that names its node goes to no other
 NodeUnschedulable     a cordoned node takes only pods that tolerate the taint of cordoned nodes
 NodePorts             two pods on one node cannot use the same host port
 NodeDeclaredFeatures  a pod that needs a feature of the kubelet goes where it is declared
+VolumeRestrictions    a volume for one pod has one pod at a time
 VolumeBinding         a pod goes only where its bound volumes are
 """
 
@@ -23,7 +24,7 @@ from mooring.scheduler.plugins import Filter, FilterStatus, Reads
 from mooring.scheduler.pod_signature import PodSignature
 from mooring.scheduler.resources import is_port_free
 from mooring.scheduler.topology_state import TopologyState
-from mooring.scheduler.volume_binding import NODES
+from mooring.scheduler.volume_binding import IN_USE, NODES, RESTRICTIONS
 from mooring.scheduler.volume_binding import PLUGIN as VOLUME_BINDING_PLUGIN
 
 OTHER_NAME = Unschedulable(
@@ -100,6 +101,15 @@ OTHER_VOLUME_NODES = Unschedulable(
     ("node(s) didn't match PersistentVolume's node affinity",),
     is_unresolvable=True,
 )
+CLAIM_IN_USE = Unschedulable(
+    RESTRICTIONS,
+    (
+        (
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+            "already in-use by another pod"
+        ),
+    ),
+)
 
 _selector_encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -126,6 +136,17 @@ def _filter_volumes(signature: PodSignature, node: NodeInfo, _state: TopologySta
     return None
 
 
+def _has_claim_in_use(pod: Pod) -> bool:
+    return any(isinstance(volume, dict) and IN_USE in volume for volume in pod.spec.volumes)
+
+
+VOLUME_RESTRICTIONS = Filter(
+    RESTRICTIONS,
+    lambda _signature, _node, _state: CLAIM_IN_USE,
+    applies=lambda signature, _state: bool(signature.by_plugin.get(RESTRICTIONS)),
+    reads=Reads.PODS | Reads.OTHER_PODS,
+    read_pod=_has_claim_in_use,
+)
 VOLUME_BINDING = Filter(
     VOLUME_BINDING_PLUGIN,
     _filter_volumes,

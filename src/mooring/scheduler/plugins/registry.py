@@ -42,6 +42,7 @@ FILTERS = (
     node_affinity.FILTER,
     node_filters.NODE_PORTS,
     node_resources.FILTER,
+    node_filters.VOLUME_RESTRICTIONS,
     node_filters.VOLUME_BINDING,
     pod_topology_spread.FILTER,
     inter_pod_affinity.FILTER,

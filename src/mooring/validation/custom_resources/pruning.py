@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mooring.api.codec import decode_tree
+from mooring.api.errors import ApiError
 from mooring.api.field_path import Place
+from mooring.api.meta import ObjectMeta
 from mooring.validation.custom_resources.structural import META_FIELDS, Structural
 
 
@@ -16,7 +19,8 @@ def pruned(
 ) -> Any:
     """Return a value without unknown fields; their places are added to `unknown`.
 
-    At the root of a resource, apiVersion, kind and metadata are left alone.
+    At the root of a resource, apiVersion, kind and metadata are left alone. The metadata of an
+    embedded resource has the fields of all metadata.
     """
     if is_root:
         schema = (schema or Structural({}))._replace(is_embedded=True)
@@ -42,7 +46,8 @@ def _pruned_map(
     is_changed = False
     for name, member in value.items():
         if schema is not None and schema.is_embedded and name in META_FIELDS:
-            after[name] = member
+            after[name] = _meta_field(name, member, unknown, place)
+            is_changed = is_changed or after[name] is not member
             continue
         if schema is not None and (name in schema.properties or _has_more(schema)):
             below = schema.below(name)
@@ -71,12 +76,38 @@ def _kept(value: Any, schema: Structural, unknown: list[Place], place: Place) ->
     changed: dict[str, Any] = {}
     for name, member in value.items():
         if schema.is_embedded and name in META_FIELDS:
-            continue
-        if name in schema.properties or _has_more(schema):
+            below = _meta_field(name, member, unknown, place)
+        elif name in schema.properties or _has_more(schema):
             below = _pruned(member, schema.below(name), unknown, (*place, name))
-            if below is not member:
-                changed[name] = below
+        else:
+            continue
+        if below is not member:
+            changed[name] = below
     return {**value, **changed} if changed else value
+
+
+def _meta_field(name: str, value: Any, unknown: list[Place], place: Place) -> Any:
+    """Return apiVersion, kind or metadata of a resource without unknown fields of metadata."""
+    if name != "metadata" or not isinstance(value, dict):
+        return value
+    try:
+        places = decode_tree(value, ObjectMeta).unknown
+    except ApiError:
+        return value  # Validation reports it.
+    unknown += [(*place, name, *each) for each in places]
+    for each in places:
+        value = _without(value, each)
+    return value
+
+
+def _without(value: Any, place: Place) -> Any:
+    """Return a value without the field at a place."""
+    first, *rest = place
+    if isinstance(value, list):
+        return [_without(item, tuple(rest)) if i == first else item for i, item in enumerate(value)]
+    if rest:
+        return {**value, first: _without(value[first], tuple(rest))}
+    return {name: member for name, member in value.items() if name != first}
 
 
 def _differs(after: list[Any], before: list[Any]) -> bool:

@@ -167,6 +167,8 @@ def group_findings(case: Case) -> Iterator[Finding]:
     if group is None:
         yield _missing_group(case, name)
         return
+    if not case.knows_waiting_pods:
+        return
     gang = group.spec.scheduling_policy.gang
     members = [pod for pod in case.snapshot.pods if _is_member(pod, case.namespace, name)]
     if gang is not None and len(members) < gang.min_count:
@@ -237,7 +239,7 @@ def _too_few(group: PodGroup, count: int, minimum: int) -> Finding:
     name = group.metadata.name
     path = ("spec", "schedulingPolicy", "gang", "minCount")
     return Finding(
-        f"group {name} needs {minimum} pods (minCount), {count} "
+        f"group {name} needs {counted(minimum, 'pod')} (minCount), {count} "
         f"{'exists' if count == 1 else 'exist'}: none is placed before",
         (
             Proposal(
