@@ -69,7 +69,8 @@ from mooring.scheduler.topology_spread import (
 )
 
 LabelsKey = tuple[tuple[str, str], ...]
-PodReaders = Mapping[str, Callable[[Pod], Hashable]]  # by plugin
+# By plugin; they read nothing that `_parts_of_spec` does not name.
+PodReaders = Mapping[str, Callable[[Pod], Hashable]]
 
 SIGNATURES_MAX = 8192
 PREEMPTED = "PreemptionByScheduler"  # the reason of the condition of victims
@@ -193,7 +194,8 @@ class SignatureCache:
         self._readers = readers
         self._cached: LRU[Hashable, PodSignature] = LRU(signatures_max)
         # The inputs of the last signature: the same pod often follows at once, with its node.
-        self._last: tuple[tuple[object, ...], bytes] = ((), b"")
+        self._last_inputs: tuple[object, ...] = ()
+        self._last_signature: PodSignature | None = None
 
     def of(self, pod: Pod, *, spread_selector: Selector = EVERYTHING) -> PodSignature:
         """Return the signature of a pod without a node."""
@@ -215,7 +217,23 @@ class SignatureCache:
         )
 
     def _signature(self, pod: Pod, node_name: str, spread_selector: Selector) -> PodSignature:
-        key: tuple[Hashable, ...] = (self._content(pod, node_name), spread_selector)
+        inputs = (
+            node_name,
+            spread_selector,
+            *_parts(pod.metadata),
+            *_parts_of_spec(pod.spec),
+            # The status of a new pod differs in the names of its claims alone.
+            *[each or None for each in _parts_of_status(pod.status)],
+        )
+        last = self._last_signature
+        if last is None or not all(map(is_, inputs, self._last_inputs)):
+            last = self._last_signature = self._find(pod, node_name, spread_selector)
+            self._last_inputs = inputs
+        return last
+
+    def _find(self, pod: Pod, node_name: str, spread_selector: Selector) -> PodSignature:
+        content = _encoder.encode(_essence(pod, node_name))
+        key: tuple[Hashable, ...] = (content, spread_selector)
         own: dict[str, Any] = {}
         if self._readers:
             own = {plugin: read(pod) for plugin, read in self._readers.items()}
@@ -230,20 +248,6 @@ class SignatureCache:
         self.signed += 1
         self._cached.put(key, signature)
         return signature
-
-    def _content(self, pod: Pod, node_name: str) -> bytes:
-        parts = (
-            node_name,
-            *_parts(pod.metadata),
-            *_parts_of_spec(pod.spec),
-            # The status of a new pod differs in the names of its claims alone.
-            *(each or None for each in _parts_of_status(pod.status)),
-        )
-        last, content = self._last
-        if len(parts) != len(last) or not all(map(is_, parts, last)):
-            content = _encoder.encode(_essence(pod, node_name))
-            self._last = (parts, content)
-        return content
 
 
 def sign(
