@@ -36,7 +36,7 @@ from mooring.allocator.requests import RESULTS_MAX, SubRequest
 from mooring.allocator.rules.base import States
 
 PROBE_STEPS_MAX = 64
-PLAIN_STEPS = 8  # besides two for each device, before interchangeable devices are looked for
+PLAIN_STEPS = 4  # besides one for each device, before interchangeable devices are looked for
 INTERRUPT_EVERY_STEPS = 64
 
 
@@ -114,7 +114,7 @@ class Search:
         self._names = names
         self._stages = problem.stages
         self._steps_max = steps_max
-        self._plain_steps = PLAIN_STEPS + 2 * problem.devices_wanted
+        self._plain_steps = PLAIN_STEPS + problem.devices_wanted
         self._feasibility = feasibility
         self._interrupt = interrupt  # called now and then; may raise
         self._stack: list[_Fork | _Pick] = []
@@ -383,10 +383,19 @@ def is_short(problem: Problem) -> bool:
 
     Then no search has a solution; and none ends with an error, for that is excluded here.
     """
-    slots = [slot for stage in problem.stages for slot in stage]
-    if problem.is_near_limit or any(slot.is_risky or slot.is_lazy for slot in slots):
+    if problem.is_near_limit:
         return False
-    return any(all(_is_slot_short(problem, slot) for slot in stage) for stage in problem.stages)
+    for stage in problem.stages:
+        for slot in stage:
+            if slot.is_risky or slot.is_lazy:
+                return False
+    for stage in problem.stages:
+        for slot in stage:
+            if not _is_slot_short(problem, slot):
+                break
+        else:
+            return True
+    return False
 
 
 def _is_slot_short(problem: Problem, slot: Slot) -> bool:
