@@ -36,7 +36,10 @@ from mooring.allocator.requests import RESULTS_MAX, SubRequest
 from mooring.allocator.rules.base import States
 
 PROBE_STEPS_MAX = 64
-PLAIN_STEPS = 4  # besides one for each device, before interchangeable devices are looked for
+# Steps before interchangeable devices are looked for, besides one for each device that is wanted:
+# as many as take as long as looking, which depends on the devices that there are.
+PLAIN_STEPS = 4
+DEVICES_PER_PLAIN_STEP = 2
 INTERRUPT_EVERY_STEPS = 64
 
 
@@ -114,7 +117,8 @@ class Search:
         self._names = names
         self._stages = problem.stages
         self._steps_max = steps_max
-        self._plain_steps = PLAIN_STEPS + problem.devices_wanted
+        in_vain = PLAIN_STEPS + len(problem.view.devices) // DEVICES_PER_PLAIN_STEP
+        self._plain_steps = problem.devices_wanted + in_vain
         self._feasibility = feasibility
         self._interrupt = interrupt  # called now and then; may raise
         self._stack: list[_Fork | _Pick] = []

@@ -270,6 +270,9 @@ def _unreadable(devices: Sequence[Device]) -> set[int]:
         if attribute.string_value is None
         and attribute.int_value is None
         and attribute.bool_value is None
+        and attribute.string_values is None
+        and attribute.int_values is None
+        and attribute.bool_values is None
     }
     if all(map(_has_valid_value, doubtful)):
         return set()
