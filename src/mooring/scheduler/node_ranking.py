@@ -257,7 +257,8 @@ class NodeRanking:
             self._spread.stale.update(range(len(self._names)))
             self._device_touches = snapshot.device_touches
             self._list_again()
-        self._spread.stale.update(self._places[n] for n in touched if n in self._places)
+        if self._is_relative:  # else the spread is not looked at
+            self._spread.stale.update(self._places[n] for n in touched if n in self._places)
         self._look_at(touched, eased)
         if self._filters.reads_other_nodes and snapshot.touches != self._touches:
             self._filter_all()
@@ -269,7 +270,10 @@ class NodeRanking:
         self._terms_version = self._snapshot.terms_version
         if state.is_idle and self._terms_version == before:
             return True
+        was_relative = self._is_relative
         self._is_relative = self._has_alternatives or self._has_relative_scores(self._state)
+        if self._is_relative and not was_relative:
+            self._spread.stale.update(range(len(self._names)))
         return active_filters(self._profile, self._signature, state) == self._filters
 
     def _look_at(self, touched: Collection[str], eased: Collection[str]) -> None:
