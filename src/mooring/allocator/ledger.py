@@ -7,9 +7,7 @@ owner among several; without consumable capacity it owns the whole device.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -73,24 +71,24 @@ class _PoolEntries:
     def __init__(self) -> None:
         self.version = 0
         self.devices: dict[str, DeviceEntries] = {}
-        self._changed: deque[str] = deque(maxlen=CHANGES_KEPT)
+        self._changed: tuple[str, ...] = ()
 
     def note(self, device: str) -> None:
         """Count a change of a device's entries."""
         self.version += 1
-        self._changed.append(device)
+        self._changed = (device, *self._changed[: CHANGES_KEPT - 1])
 
     def changed_since(self, version: int) -> Collection[str] | None:
         """Return the devices that changed since a version; None if they are not known any more."""
         count = self.version - version
         if count > len(self._changed):
             return None
-        return [*islice(reversed(self._changed), count)]
+        return self._changed[:count]
 
 
 _share_id = attrgetter("result.share_id")
 
-CHANGES_KEPT = 16  # of a pool
+CHANGES_KEPT = 8  # of a pool
 
 NOTHING: Mapping[str, DeviceEntries] = {}
 

@@ -8,7 +8,8 @@ for a cluster as it changes.
 features, errors, framework   gates; errors; extension points, statuses and times of plugins
 resources, affinity, topology_spread, pre_filter
                               the parts of a pod that scheduling reads
-pod_signature                 pods alike, read once
+pod_signature, signature_cache
+                              what decides about a pod; pods alike, read once
 volume_binding                what the volume claims of pods mean for nodes
 node_info, topology_state, node_snapshot
                               a node with its pods; pods by topology; all nodes, nominated pods

@@ -46,9 +46,9 @@ from mooring.scheduler.pod_signature import (
     PodInfo,
     PodSignature,
     ReadingSettings,
-    SignatureCache,
     pod_key,
 )
+from mooring.scheduler.signature_cache import SignatureCache
 from mooring.scheduler.topology_spread import DefaultSelectors
 from mooring.scheduler.volume_binding import VolumeIndex
 
