@@ -370,7 +370,7 @@ class Cluster:
 
     def mark_full(self, name: str) -> None:
         """Remember that a node has no free device, until it gets some back."""
-        self.snapshot.full.add(name)
+        self.snapshot.mark_full(name)
 
     def ranking(
         self,
