@@ -387,19 +387,10 @@ def is_short(problem: Problem) -> bool:
 
     Then no search has a solution; and none ends with an error, for that is excluded here.
     """
-    if problem.is_near_limit:
-        return False
-    for stage in problem.stages:
-        for slot in stage:
-            if slot.is_risky or slot.is_lazy:
-                return False
-    for stage in problem.stages:
-        for slot in stage:
-            if not _is_slot_short(problem, slot):
-                break
-        else:
-            return True
-    return False
+    for slot in [slot for stage in problem.stages for slot in stage]:
+        if problem.is_near_limit or slot.is_risky or slot.is_lazy:
+            return False
+    return any(all(_is_slot_short(problem, slot) for slot in stage) for stage in problem.stages)
 
 
 def _is_slot_short(problem: Problem, slot: Slot) -> bool:
