@@ -119,7 +119,7 @@ class SizeChoice:
         self, snapshot: NodeSnapshot, full: Collection[str], rejected: Reject, ask: Ask
     ) -> tuple[NodeInfo, NodeAllocation] | None:
         """Return the best feasible node and its allocation, or None if there is none."""
-        if full:
+        if full and self._fillings != snapshot.fillings:
             self._note_full(snapshot, full)
         while True:
             away = self._barred | self._refused | self._refused_otherwise
@@ -142,7 +142,9 @@ class SizeChoice:
                 self._refused_otherwise |= bit
 
     def _refresh(self, snapshot: NodeSnapshot) -> None:
-        touched = snapshot.touched_since(self._touches)
+        touched: Collection[str] | None = ()
+        if self._barred or self._refused_otherwise:  # nothing else depends on it
+            touched = snapshot.touched_since(self._touches)
         eased = snapshot.eased_since(self._easings)
         self._touches, self._easings = snapshot.touches, snapshot.easings
         if touched is None or eased is None or self._places is not snapshot.places:
@@ -155,7 +157,7 @@ class SizeChoice:
             self._refused = self._refused_otherwise = self._fillings = 0
         if eased:
             self._refused &= ~self._mask(eased)
-        if touched and (self._barred or self._refused_otherwise):
+        if touched:
             changed = self._mask(touched)
             self._refused_otherwise &= ~changed
             for place in bits(self._barred & changed):
