@@ -25,6 +25,9 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
 ETCD = TOOLS / "etcd" / "usr" / "bin" / "etcd"
 PODMAN = TOOLS / "podman"
+CHROMIUM = TOOLS / "chromium"
+# Its fonts come with it, so that pictures of the page look the same on every machine.
+CHROMIUM_PACKAGES = ["chromium-headless-shell", "fonts-inter", "fonts-dejavu-core"]
 # Releases of Debian whose kubectl the tests try: 1.32 and 1.36. That of bookworm does not know our
 # kinds; a machine that has one of its own needs the first no more.
 KUBECTL_RELEASES = ("trixie", "sid")
@@ -130,6 +133,7 @@ def test(arguments: list[str]) -> int:
     ensure_etcd()
     ensure_kubectl()
     ensure_podman()
+    ensure_chromium()
     if arguments == [SWEEPS]:
         return _status([PYTHON, "-m", "pytest", *ON_ALL_CORES, "-m", "sweep"])
     if arguments:
@@ -340,6 +344,26 @@ def ensure_podman() -> None:
         _unpack_with_needs(["podman", "runc", "busybox-static"], PODMAN)
     if not (PODMAN / "bin" / "busybox").exists():
         print("podman cannot be had: tests of containers by it will be skipped", flush=True)
+
+
+def chromium_program() -> Path:
+    """Return where the Chromium without windows is, or would be."""
+    return CHROMIUM / "usr" / "lib" / "chromium" / "chromium-headless-shell"
+
+
+def ensure_chromium() -> None:
+    """Unpack Debian's Chromium without windows into .tools, with libraries and fonts."""
+    if chromium_program().exists():
+        return
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        print("no apt-get: tests of the page in a browser will be skipped", flush=True)
+        return
+    print("fetching chromium into .tools …", flush=True)
+    if not _unpack_with_needs(CHROMIUM_PACKAGES, CHROMIUM) and os.geteuid() == 0:
+        _quiet_status(["apt-get", "update", "-qq"], TOOLS)
+        _unpack_with_needs(CHROMIUM_PACKAGES, CHROMIUM)
+    if not chromium_program().exists():
+        print("chromium cannot be had: tests of the page in a browser will be skipped", flush=True)
 
 
 def _unpack_with_needs(packages: list[str], folder: Path) -> bool:
