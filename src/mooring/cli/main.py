@@ -42,6 +42,7 @@ COMMANDS = {
     "snapshot": "Write a cluster to one archive that all commands read.",
     "status": "Show what `moor up` runs: processes, nodes, pods, devices.",
     "store": "Check, compact, back up and restore the store of a server.",
+    "ui": "Show a cluster as a page in the browser: devices, claims, and why pods wait.",
     "up": "Run a cluster on this machine, with its own or simulated devices.",
     "validate": "Validate objects as an API server would, with file and line.",
     "whatif": "Show what changes would do to pods and devices before you make them.",

@@ -1,0 +1,110 @@
+"""The objects of a source, and what follows their changes.
+
+A source publishes: files once, a cluster whenever it changes. Each follower collects the changes
+that it has not taken yet; several of one object count as one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from mooring.api.timestamp import Timestamp
+from mooring.insight.history import History
+from mooring.insight.snapshot.snapshot import FIELDS, key_of
+from mooring.validation.strategy import Context
+from mooring.web.owner_rows import PodKey
+from mooring.web.pending import Cause
+
+ObjectKey = tuple[str, str, str]
+ADDED_FROM: Final = 50_000  # changes in a history, before the oldest are forgotten
+
+
+class SourceFacts(NamedTuple):
+    """What is shown, as the session says it."""
+
+    title: str
+    source: str  # cluster, files, snapshot, recording, kubeconfig
+    is_live: bool = False
+
+
+class Feed:
+    """The objects of a source."""
+
+    def __init__(
+        self,
+        facts: SourceFacts,
+        context: Context,
+        *,
+        now: Callable[[], Timestamp] | None = None,
+        history: History | None = None,
+    ) -> None:
+        self.facts = facts
+        self._context = context
+        self._now = now
+        self.history = history
+        self.objects: dict[ObjectKey, Any] = {}
+        self.revision = 0
+        self.time = context.now
+        self.causes: Mapping[PodKey, Cause] = {}
+        self.followers: set[Follower] = set()
+        self.is_ready = asyncio.Event()
+
+    @property
+    def context(self) -> Context:
+        """The gates and the time of questions."""
+        return self._context if self._now is None else self._context._replace(now=self._now())
+
+    def publish(
+        self,
+        written: Iterable[Any],
+        removed: Iterable[ObjectKey] = (),
+        *,
+        revision: int,
+        time: Timestamp,
+    ) -> None:
+        """Take changes, and hand them to all followers."""
+        changed: dict[ObjectKey, Any] = {}
+        for key in removed:
+            if self.objects.pop(key, None) is not None:
+                changed[key] = None
+        for value in written:
+            if type(value) in FIELDS:
+                key = key_of(value)
+                self.objects[key] = changed[key] = value
+        self.revision, self.time = max(self.revision, revision), time
+        self.is_ready.set()
+        for follower in self.followers:
+            follower.take(changed)
+
+    def explain(self, causes: Mapping[PodKey, Cause]) -> None:
+        """Take the causes of pending pods."""
+        self.causes = causes
+        for follower in self.followers:
+            follower.take({})
+
+
+class Follower:
+    """The changes that one has not taken yet."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._changed: dict[ObjectKey, Any] = {}
+        self._feed = feed
+        self.has_more = asyncio.Event()
+        feed.followers.add(self)
+
+    def take(self, changed: Mapping[ObjectKey, Any]) -> None:
+        """Collect changes."""
+        self._changed.update(changed)
+        self.has_more.set()
+
+    def taken(self) -> dict[ObjectKey, Any]:
+        """Return what was collected; what was removed is None."""
+        found, self._changed = self._changed, {}
+        self.has_more.clear()
+        return found
+
+    def close(self) -> None:
+        """Follow no more."""
+        self._feed.followers.discard(self)
