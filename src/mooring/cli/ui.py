@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import webbrowser
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,12 @@ from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, Sources, read_sources, source_options
 from mooring.cli.command_classes import option_with_default
 from mooring.cli.errors import fail, needs_extra, os_error_text
+from mooring.cli.output import Progress
+from mooring.cli.plan import planned
 from mooring.cli.terminal import say
+from mooring.insight.answer.answer import answers
+from mooring.insight.explain.pods import DiagnosisTimeLimit
+from mooring.insight.plan.refused import with_unscheduled
 
 if TYPE_CHECKING:
     from mooring.web.feed import Feed
@@ -44,7 +50,7 @@ def command(sources: Sources, port: int, opens: bool) -> None:
     moor ui --live --context production
     """
     given = read_sources(sources)
-    feed = static_feed(given, title_of(sources))
+    feed = static_feed(given, title_of(sources), "files")
     try:
         asyncio.run(_serve(feed, port=port, opens=opens))
     except OSError as error:
@@ -62,12 +68,28 @@ def title_of(sources: Sources) -> str:
     return ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
 
 
-def static_feed(given: ClusterInput, title: str) -> Feed:
-    """Return a feed of objects that do not change."""
+def static_feed(given: ClusterInput, title: str, source: str) -> Feed:
+    """Return a feed of objects that do not change, with the causes of its pending pods."""
+    from mooring.web.causes import causes_of
     from mooring.web.feed import Feed, SourceFacts
 
-    feed = Feed(SourceFacts(title, "files"), given.context)
-    feed.publish(given.everything.objects(), revision=1, time=given.context.now)
+    plan = with_unscheduled(planned(given))
+    limit = DiagnosisTimeLimit(time.monotonic)
+    with Progress("nodes looked at") as progress:
+        found = answers(
+            plan,
+            plan.pending,
+            given.context,
+            refused=given.refused_objects,
+            dropped=given.dropped_fields,
+            unread=given.unread,
+            effort=limit.effort,
+            progress=progress,
+        )
+        causes = causes_of(plan, found)
+    feed = Feed(SourceFacts(title, source), given.context, plan=plan)
+    feed.explain(causes)
+    feed.publish(plan.before.objects(), revision=1, time=given.context.now)
     return feed
 
 

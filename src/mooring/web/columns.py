@@ -67,6 +67,10 @@ class Strings:
     def __len__(self) -> int:
         return len(self.names)
 
+    def copy(self) -> Strings:
+        """Return the same names."""
+        return Strings(self.names[1:])
+
     def number(self, name: str) -> int:
         """Return the number of a name, a new one if it is not known."""
         found = self._numbers.get(name)
@@ -90,6 +94,13 @@ class Rows(Generic[K]):
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._rows)
+
+    def copy(self) -> Rows[K]:
+        """Return the same rows."""
+        found: Rows[K] = Rows(**self._vacant)
+        found.columns = {name: list(values) for name, values in self.columns.items()}
+        found._rows, found._free = dict(self._rows), list(self._free)
+        return found
 
     def row(self, key: K) -> int:
         """Return the row of a key, -1 if it has none."""

@@ -62,6 +62,22 @@ class DeviceRows:
         self.devices: dict[str, Column] = {}
         self.holdings: Rows[HoldingKey] = Rows(device=-1, claim=-1, share=0)
 
+    def copy(self, strings: Strings) -> DeviceRows:
+        """Return the same rows, with other names to come."""
+        found = DeviceRows(strings)
+        found._node_rows, found._device_rows = self._node_rows, self._device_rows  # made anew only
+        found._usages, found._places = list(self._usages), list(self._places)
+        found._held = dict(self._held)
+        found.nodes = {name: list(values) for name, values in self.nodes.items()}
+        found.devices = {name: list(values) for name, values in self.devices.items()}
+        found.holdings = self.holdings.copy()
+        return found
+
+    @property
+    def device_rows(self) -> Mapping[DeviceName, int]:
+        """The rows of devices; a new order makes a new mapping."""
+        return self._device_rows
+
     def node_row(self, name: str) -> int:
         """Return the row of a node, -1 if it has none."""
         return self._node_rows.get(name, -1)

@@ -7,18 +7,19 @@ that it has not taken yet; several of one object count as one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from mooring.api.timestamp import Timestamp
 from mooring.insight.history import History
+from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.snapshot import FIELDS, key_of
 from mooring.validation.strategy import Context
 from mooring.web.owner_rows import PodKey
 from mooring.web.pending import Cause
 
 ObjectKey = tuple[str, str, str]
-ADDED_FROM: Final = 50_000  # changes in a history, before the oldest are forgotten
+EventReader = Callable[[str, str, str], Awaitable[Sequence[Any]]]  # kind, namespace, name
 
 
 class SourceFacts(NamedTuple):
@@ -39,22 +40,30 @@ class Feed:
         *,
         now: Callable[[], Timestamp] | None = None,
         history: History | None = None,
+        plan: Plan | None = None,
     ) -> None:
+        """Take a plan that was made of the objects already, if they do not change."""
         self.facts = facts
         self._context = context
         self._now = now
         self.history = history
+        self.plan = plan
         self.objects: dict[ObjectKey, Any] = {}
         self.revision = 0
         self.time = context.now
         self.causes: Mapping[PodKey, Cause] = {}
         self.followers: set[Follower] = set()
+        self.read_events: EventReader | None = None
         self.is_ready = asyncio.Event()
 
     @property
     def context(self) -> Context:
         """The gates and the time of questions."""
         return self._context if self._now is None else self._context._replace(now=self._now())
+
+    async def events(self, kind: str, namespace: str, name: str) -> Sequence[Any]:
+        """Return the events about an object, if the source has any."""
+        return () if self.read_events is None else await self.read_events(kind, namespace, name)
 
     def publish(
         self,

@@ -64,7 +64,7 @@ async def serve_page(
         server.should_exit = True
         with suppress(asyncio.CancelledError):
             await asyncio.gather(serving, return_exceptions=True)
-        await page.views.close()
+        await page.close()
 
 
 def link(url: str, token: str) -> str:

@@ -28,6 +28,14 @@ class OwnerRows:
         self._claims_of: dict[PodKey, set[ClaimId]] = {}
         self._pod_of: dict[ClaimId, PodKey] = {}
 
+    def copy(self, strings: Strings) -> OwnerRows:
+        """Return the same rows, with other names to come."""
+        found = OwnerRows(strings)
+        found.claims, found.pods = self.claims.copy(), self.pods.copy()
+        found._claims_of = {pod: set(claims) for pod, claims in self._claims_of.items()}
+        found._pod_of = dict(self._pod_of)
+        return found
+
     def put_claim(self, claim: ResourceClaim) -> int:
         """Take a claim; return its row."""
         number, metadata = self._strings.number, claim.metadata

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from mooring import __version__
-from mooring.apiserver.http.messages import Request, Response, StreamingResponse
+from mooring.apiserver.http.messages import JSON, Request, Response, StreamingResponse
 from mooring.hardware.catalogue import Catalogue
+from mooring.web.asking import Asking
 from mooring.web.errors import (
     BadRequestError,
     MethodError,
@@ -29,11 +31,14 @@ from mooring.web.messages import (
     NO_STORE,
     SAFE,
     check_origin,
+    check_post,
     error_response,
     file_response,
     json_response,
     message_page,
 )
+from mooring.web.questions.details import device_answer, object_answer
+from mooring.web.questions.reading import QUESTIONS, read_question
 from mooring.web.rights import ALL, Rights
 from mooring.web.static_files import INDEX, StaticFile, static_files
 from mooring.web.view import Body, View, Views
@@ -45,6 +50,7 @@ LINK_HELP: Final = (
     "A link works once and for ten minutes. Run `moor ui` where the cluster runs: it prints a "
     "new one."
 )
+REVISION_DIGITS: Final = 19
 Answer = Response | StreamingResponse
 
 
@@ -77,11 +83,17 @@ class Page(Generic[U]):
     ) -> None:
         self.logins: Logins[U] = Logins(clock)
         self.views = Views(feed)
+        self._asking = Asking()
         self._feed = feed
         self._access = access
         self._hosts = hosts
         self._is_secure = is_secure
         self._files = static_files() if files is None else files
+
+    async def close(self) -> None:
+        """Follow no more, and take no more questions."""
+        self._asking.close()
+        await self.views.close()
 
     async def answer(
         self, request: Request, authenticate: Callable[[], Awaitable[U | None]]
@@ -107,24 +119,61 @@ class Page(Generic[U]):
         if user is None:
             raise NotSignedInError("Nobody is signed in. Run `moor ui`: it prints a new link.")
         name = path.removeprefix("/")
-        view = await self.views.get(await self._access.rights_of(user))
-        if request.method == "POST":
-            raise NotFoundError(f"There is nothing to ask at {path[:100]}.")
-        return await self._get(name, request, view, user)
-
-    async def _get(self, name: str, request: Request, view: View, user: U) -> Answer:
+        rights = await self._access.rights_of(user)
+        view = await self.views.get(rights)
+        if name in QUESTIONS:
+            if request.method != "POST":
+                raise MethodError(f"Ask {name} with POST.")
+            return await self._ask(name, check_post(request), view, user)
         if request.method not in ("GET", "HEAD"):
-            raise MethodError(f"The page does not take {request.method[:20]}.")
+            raise MethodError(f"{name[:40]} is read with GET.")
+        return await self._get(name, request, view, user, rights)
+
+    async def _get(
+        self, name: str, request: Request, view: View, user: U, rights: Rights
+    ) -> Answer:
         match name:
             case "session":
-                return _json(await self._session(user), request)
+                return _json(self._session(user, rights), request)
             case "fleet":
                 body = await view.body()
                 return json_response(body.plain, body.packed, request)
             case "events":
-                since = _number(request, "since")
+                since = _revision(request.query.get("since", "0"))
                 return StreamingResponse(view.events(since), "text/event-stream", NO_STORE)
+            case "object" | "device":
+                return _json(await self._detail(name, request.query, view, user, rights), request)
         raise NotFoundError(f"There is no {name[:100]!r} here.")
+
+    # --- questions ----------------------------------------------------------------------------
+
+    async def _detail(
+        self, name: str, query: Mapping[str, str], view: View, user: U, rights: Rights
+    ) -> Any:
+        moment = await view.moment()
+        asker = self._access.name_of(user)
+        if name == "device":
+            names = (query.get(each, "") for each in ("driver", "pool", "name"))
+            return await self._asking.answer(asker, partial(device_answer, moment, *names))
+        kind, namespace, name = (query.get(each, "") for each in ("kind", "namespace", "name"))
+        events: Sequence[Any] = ()
+        if rights.allow(kind, namespace):
+            events = await self._feed.events(kind, namespace, name)
+        asked = partial(object_answer, moment, kind, namespace, name, events)
+        return await self._asking.answer(asker, asked)
+
+    async def _ask(self, name: str, body: Mapping[str, Any], view: View, user: U) -> Response:
+        question = read_question(name, body)
+        moment = await view.moment()
+        asker = self._access.name_of(user)
+        try:
+            answer = await self._asking.answer(asker, partial(question, moment))
+        except NotFoundError:  # It may be new.
+            fresh = await view.moment(is_fresh=True)
+            if fresh is moment:
+                raise
+            answer = await self._asking.answer(asker, partial(question, fresh))
+        return Response(Body.plain_of(answer), 200, JSON, NO_STORE)
 
     # --- signing in ---------------------------------------------------------------------------
 
@@ -155,9 +204,8 @@ class Page(Generic[U]):
             raise NotFoundError("The page has no such file.")
         return file_response(file, request)
 
-    async def _session(self, user: U) -> dict[str, Any]:
+    def _session(self, user: U, rights: Rights) -> dict[str, Any]:
         facts = self._feed.facts
-        rights = await self._access.rights_of(user)
         return {
             "user": self._access.name_of(user),
             "title": facts.title,
@@ -178,8 +226,7 @@ def _json(tree: Any, request: Request) -> Response:
     return json_response(body.plain, body.packed, request)
 
 
-def _number(request: Request, name: str) -> int:
-    text = request.query.get(name, "0")
-    if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise BadRequestError(f"{name}: {text[:40]!r} is not a revision.")
+def _revision(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= REVISION_DIGITS):
+        raise BadRequestError(f"since: {text[:40]!r} is not a revision.")
     return int(text)

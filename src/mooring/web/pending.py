@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from mooring.api.core.pod import Pod
+from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceRequest, ResourceClaimSpec
 from mooring.claims.extended_resources import is_device_resource
 from mooring.insight.messages import shortened
@@ -16,6 +18,7 @@ FindClaim = Callable[[str, str, str], ResourceClaimSpec | None]  # kind, namespa
 UNSEEN: Final = "no scheduler has looked at it yet"
 PARTS_SHOWN_MAX: Final = 4
 CAUSE_LENGTH_MAX: Final = 1000
+_is_summary: Final = re.compile(r"(?s).*\bMooring: (.+?)\.?(?: Fix: .*)?").fullmatch
 
 
 class Cause(NamedTuple):
@@ -53,8 +56,14 @@ def cause_of(pod: Pod, causes: Mapping[PodKey, Cause]) -> str:
         return known.text
     for each in pod.status.conditions:
         if each.type == "PodScheduled" and each.status == "False":
-            return (each.message or each.reason or UNSEEN)[:CAUSE_LENGTH_MAX]
+            return _summary(each.message) or (each.message or each.reason)[:CAUSE_LENGTH_MAX]
     return UNSEEN
+
+
+def _summary(message: str) -> str:
+    """Return the cause that Mooring's scheduler adds to its message."""
+    found = _is_summary(message)
+    return "" if found is None else found[1][:CAUSE_LENGTH_MAX]
 
 
 def _age(pod: Pod) -> tuple[str, str, str]:
@@ -64,6 +73,13 @@ def _age(pod: Pod) -> tuple[str, str, str]:
 
 def wants(pod: Pod, find: FindClaim) -> Iterator[str]:
     """Yield what a pod wants of devices: `3 gpu.nvidia.com`."""
+    for spec in claim_specs(pod, find):
+        yield from map(_request_text, spec.devices.requests or ())
+    yield from (f"{amount} {name}" for name, amount in limits_of(pod).items())
+
+
+def claim_specs(pod: Pod, find: FindClaim) -> Iterator[ResourceClaimSpec]:
+    """Yield the specs of a pod's claims, or of the templates that they will be made from."""
     namespace = pod.metadata.namespace
     made = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses or ()}
     for entry in pod.spec.resource_claims:
@@ -72,10 +88,17 @@ def wants(pod: Pod, find: FindClaim) -> Iterator[str]:
         if spec is None and entry.resource_claim_template_name:
             spec = find("ResourceClaimTemplate", namespace, entry.resource_claim_template_name)
         if spec is not None:
-            yield from map(_request_text, spec.devices.requests or ())
+            yield spec
+
+
+def limits_of(pod: Pod) -> dict[str, Quantity]:
+    """Return the extended resources that a pod wants, by name."""
+    found: dict[str, Quantity] = {}
     for container in (*(pod.spec.init_containers or ()), *pod.spec.containers):
-        limits = container.resources.limits if container.resources else {}
-        yield from (f"{n} {name}" for name, n in (limits or {}).items() if is_device_resource(name))
+        for name, amount in container.resources.limits.items():
+            if is_device_resource(name):
+                found[name] = found.get(name, Quantity.ZERO) + amount
+    return found
 
 
 def _request_text(request: DeviceRequest) -> str:

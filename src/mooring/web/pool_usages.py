@@ -46,6 +46,20 @@ class PoolUsages:
         self._concerned: Pools = set()
         self._are_all_concerned = False
 
+    def copy(self) -> PoolUsages:
+        """Return the same usages."""
+        found = PoolUsages(self._context)
+        found.nodes, found._classes, found._rules = (
+            dict(self.nodes),
+            dict(self._classes),
+            dict(self._rules),
+        )
+        found._slices = {pool: dict(slices) for pool, slices in self._slices.items()}
+        found._claims = {pool: dict(claims) for pool, claims in self._claims.items()}
+        found._on_node = {node: set(pools) for node, pools in self._on_node.items()}
+        found._selecting, found._usages = set(self._selecting), dict(self._usages)
+        return found
+
     def devices(self) -> Iterator[DeviceUsage]:
         """Yield all devices."""
         return chain.from_iterable(self._usages.values())

@@ -46,6 +46,17 @@ class Scene:
         self._devices = DeviceRows(self._strings)
         self._owners = OwnerRows(self._strings)
 
+    def copy(self) -> Scene:
+        """Return the same scene, which can be changed by itself."""
+        found = Scene(self.context)
+        found._objects, found._usages = dict(self._objects), self._usages.copy()
+        found._waiting, found._causes = dict(self._waiting), self._causes
+        found._groups, found._snapshot = self._groups, self._snapshot
+        found._strings, found._strings_begun = self._strings.copy(), self._strings_begun
+        found._devices = self._devices.copy(found._strings)
+        found._owners = self._owners.copy(found._strings)
+        return found
+
     # --- what is asked ------------------------------------------------------------------------
 
     @property
@@ -170,11 +181,11 @@ class Scene:
 
     def _group(self) -> None:
         self._groups, of_pod = grouped(
-            self._waiting.values(), self._causes, self._spec, self._owners.pods.row
+            self._waiting.values(), self._causes, self.spec_of, self._owners.pods.row
         )
         self._owners.put_groups(of_pod)
 
-    def _spec(self, kind: str, namespace: str, name: str) -> Any:
+    def spec_of(self, kind: str, namespace: str, name: str) -> Any:
         """Return the claim spec of a claim or template, None if there is none."""
         found = self.find(kind, namespace, name)
         if found is None:

@@ -20,20 +20,19 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from mooring.insight.devices import DeviceUsage
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.validation.strategy import Context
 from mooring.web.feed import Feed, Follower, ObjectKey
 from mooring.web.fleet import Delta, Fleet, delta, fleet_tree
 from mooring.web.owner_rows import PodKey
 from mooring.web.pending import Cause
-from mooring.web.rights import Rights
+from mooring.web.questions.moment import Moment
+from mooring.web.rights import ALL, Rights
 from mooring.web.scene import Scene
 
 EVERY_S_MIN: Final = 0.25
 REST: Final = 9.0  # how long to wait after work, in times of the work
 KEEP_ALIVE_S: Final = 15.0
 IDLE_S: Final = 60.0
+SHARED_S: Final = 5.0
 RING_ENTRIES: Final = 128
 RING_BYTES: Final = 4 * 1024 * 1024
 KEEP_ALIVE: Final = b": keep-alive\n\n"
@@ -47,21 +46,16 @@ class Body(NamedTuple):
     plain: bytes
     packed: bytes
 
+    @staticmethod
+    def plain_of(tree: Any) -> bytes:
+        """Return the JSON of a tree."""
+        return msgspec.json.encode(tree)
+
     @classmethod
     def of(cls, tree: Any) -> Body:
         """Return the body of a tree."""
         plain = msgspec.json.encode(tree)
         return cls(plain, gzip.compress(plain, GZIP_LEVEL, mtime=0))
-
-
-class Shown(NamedTuple):
-    """What is shown at one moment, for questions about it."""
-
-    scene: Scene
-    snapshot: Snapshot
-    devices: tuple[DeviceUsage, ...]  # in the order of rows
-    fleet: Fleet
-    context: Context
 
 
 class _Entry(NamedTuple):
@@ -86,6 +80,9 @@ class View:
         self._lock = threading.Lock()  # of the scene
         self._scene: Scene | None = None
         self._fleet: Fleet | None = None
+        self._latest: Fleet | None = None  # of the scene; it may not be published yet
+        self._moment: Moment | None = None
+        self._captured_s = 0.0
         self._body: tuple[Fleet, Body] | None = None
         self._ring: deque[_Entry] = deque()
         self._ring_bytes = 0
@@ -105,18 +102,47 @@ class View:
             self._body = (fleet, await asyncio.to_thread(lambda: Body.of(fleet_tree(fleet))))
         return self._body[1]
 
-    async def shown(self) -> Shown:
-        """Return what is shown now."""
-        await self._current()
-        return await asyncio.to_thread(self._captured)
+    async def moment(self, *, is_fresh: bool = False) -> Moment:
+        """Return what is shown, for questions about it; unless fresh, some seconds old at most.
 
-    def _captured(self) -> Shown:
+        Questions share what they find out about a moment.
+        """
+        await self._current()
+        return await asyncio.to_thread(self._captured, is_fresh)
+
+    def _captured(self, is_fresh: bool) -> Moment:
         with self._lock:
-            scene, fleet = self._scene, self._fleet
+            scene, fleet, before = self._scene, self._latest, self._moment
             assert scene is not None
             assert fleet is not None
-            snapshot, devices = scene.snapshot, tuple(scene.rows.usages)
-        return Shown(scene, snapshot, devices, fleet, self._feed.context)
+            now_s = time.monotonic()
+            if before is not None and (
+                before.fleet is fleet
+                or (
+                    not is_fresh
+                    and now_s - self._captured_s < SHARED_S
+                    and before.has_rows(scene.rows.device_rows)
+                )
+            ):
+                return before
+            self._captured_s = now_s
+            self._moment = Moment(
+                scene.snapshot,
+                fleet,
+                tuple(scene.rows.usages),
+                scene.rows.device_rows,
+                self._feed.context,
+                self._copied,
+                before,
+            )
+            if self._feed.plan is not None and self._rights == ALL:
+                self._moment.plan = self._feed.plan
+            return self._moment
+
+    def _copied(self) -> Scene:
+        with self._lock:
+            assert self._scene is not None
+            return self._scene.copy()
 
     async def events(self, since: int) -> AsyncIterator[bytes]:
         """Yield the changes after a revision, and comments while there are none."""
@@ -189,6 +215,7 @@ class View:
             return scene, scene.fleet(revision, time_text)
 
         self._scene, self._fleet = await asyncio.to_thread(make)
+        self._latest = self._fleet
         self._task = asyncio.create_task(self._follow())
 
     async def _follow(self) -> None:
@@ -223,7 +250,7 @@ class View:
                 [key for key, value in changed.items() if value is None],
             )
             scene.explain(causes)
-            after = scene.fleet(revision, time_text)
+            after = self._latest = scene.fleet(revision, time_text)
         found = delta(before, after)
         return _Step(before, after, found, time.thread_time() - began_s)
 

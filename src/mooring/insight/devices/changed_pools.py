@@ -63,6 +63,7 @@ def _are_same(before: Iterable[Any], after: Iterable[Any]) -> bool:
 
 
 def selects_nodes(slice_: ResourceSlice) -> bool:
+    """Return whether a selector chooses the nodes of a slice or of its devices."""
     return slice_.spec.node_selector is not None or bool(slice_.spec.per_device_node_selection)
 
 
