@@ -78,7 +78,7 @@ def _add_node(fleet: Answer, text: Strings, node: int, gpus: int, nics: int) -> 
         state=state,
         devices=gpus + nics,
     )
-    mix = (node * 7919 + node // 5) % 11
+    mix = (node * 7919 + node // 5 + 3) % 11
     pod = -1
     for index in range(gpus + nics):
         is_gpu = index % 2 == 0 if gpus == nics else index < gpus

@@ -1,5 +1,5 @@
 /** The CEL playground: which devices of the fleet an expression selects, and which part says no. */
-import { html, follow, signal, effect, untracked } from "./vendor.js";
+import { html, signal, effect, untracked } from "./vendor.js";
 import { ask, isFile, pose } from "./api.js";
 import * as store from "./store.js";
 import { driversOf } from "./fleet.js";
@@ -40,7 +40,7 @@ function examples(fleet) {
   return drivers.slice(0, 3).map((driver) => `device.driver == "${driver}"`);
 }
 
-export const Cel = follow(() => {
+export function Cel() {
   if (isFile()) return html`<p class="quiet pane">Expressions need a server: open this file's cluster with <code>moor ui</code>.</p>`;
   const asked = store.celAnswer.value;
   const answer = asked?.answer ?? asked?.previous;
@@ -77,7 +77,7 @@ export const Cel = follow(() => {
       ${answer?.counts && html`<${Outcome} answer=${answer} />`}
     </div>
   </div>`;
-});
+}
 
 function CompileError({ expression, error }) {
   const before = expression.slice(0, error.offset ?? 0);

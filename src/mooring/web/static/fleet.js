@@ -1,5 +1,5 @@
 /** The map: a canvas that shows the fleet, its toolbar, legend and keyboard. */
-import { html, Component, effect, follow, computed, signal, untracked } from "./vendor.js";
+import { html, Component, effect, computed, signal, untracked } from "./vendor.js";
 import { DEVICE_STATES, decodeColumn } from "./columns.js";
 import * as colours from "./colours.js";
 import { fitted, hit, layOut, neighbour } from "./layout.js";
@@ -340,7 +340,7 @@ class Canvas extends Component {
 
 const pointer = signal(null);
 
-const Tip = follow(() => {
+function Tip() {
   const at = pointer.value;
   const { after } = shown.value;
   const device = store.hovered.value;
@@ -360,6 +360,7 @@ const Tip = follow(() => {
   return html`<div class="tip" style=${style}>
     <b>${after.deviceName(device)}</b>
     <span>${after.nodeName(after.devices.node[device]) || after.text(after.devices.pool, device)} · ${after.text(after.devices.driver, device)}</span>
+    ${after.devices.root[device] > 0 && html`<span>NUMA node ${after.devices.numa[device]} · PCIe root ${after.text(after.devices.root, device)}</span>`}
     <span>${look?.label && !look.isOneOfMany ? look.label : DEVICE_STATES[after.devices.state[device]]}</span>
     ${claims.slice(0, 3).map((claim) => {
       const pod = after.claims.pod[claim];
@@ -367,7 +368,7 @@ const Tip = follow(() => {
     })}
     ${claims.length > 3 && html`<span>and ${claims.length - 3} more</span>`}
   </div>`;
-});
+}
 
 const TITLES = {
   "what-if": "What would change",
@@ -375,7 +376,7 @@ const TITLES = {
   question: "Which question refused the device",
 };
 
-export const Legend = follow(() => {
+export function Legend() {
   const { legend = [] } = painting.value ?? {};
   const isMany = legend.some((each) => each.isOneOfMany && each.count);
   const entries = legend.map((each, i) => ({ ...each, i })).filter((each) => each.count && !each.isOneOfMany);
@@ -396,7 +397,7 @@ export const Legend = follow(() => {
     )}
     ${entries.length > 12 && html`<span class="legend-note">and ${entries.length - 12} more</span>`}
   </div>`;
-});
+}
 
 export function Swatch({ look }) {
   const border = look.pattern === colours.OUTLINE;
@@ -404,7 +405,7 @@ export function Swatch({ look }) {
   return html`<i class=${`swatch pattern-${look.pattern}`} style=${style} aria-hidden="true"></i>`;
 }
 
-export const Toolbar = follow(() => {
+export function Toolbar() {
   const fleet = store.currentFleet();
   const isTable = store.chosen.view.value === "table";
   const drivers = fleet ? fleet.once("drivers", () => driversOf(fleet)) : [];
@@ -437,7 +438,7 @@ export const Toolbar = follow(() => {
       <button type="button" aria-label="Zoom in" title="Zoom in (+)" disabled=${isTable} onClick=${() => zoom(ZOOM_STEP)}>+</button>
     </div>
   </div>`;
-});
+}
 
 export function driversOf(fleet) {
   const numbers = new Set(fleet.devices.driver);
@@ -445,7 +446,7 @@ export function driversOf(fleet) {
   return [...numbers].map((each) => fleet.strings[each]).sort();
 }
 
-export const FleetMap = follow(() => {
+export function FleetMap() {
   const fleet = store.currentFleet();
   return html`<div class="map">
     <${Canvas} />
@@ -453,4 +454,4 @@ export const FleetMap = follow(() => {
     ${fleet && !fleet.deviceCount && html`<${Empty} />`}
     <p id="selected-sentence" class="unseen" aria-live="polite">${store.announcement.value}</p>
   </div>`;
-});
+}

@@ -1,5 +1,5 @@
 /** The help dialog with the keyboard, and the hint of the first visit. */
-import { html, Component, effect, follow, signal } from "./vendor.js";
+import { html, Component, effect, signal } from "./vendor.js";
 import * as store from "./store.js";
 
 const KEYS = [
@@ -46,7 +46,7 @@ export { Dialog as Help };
 
 const isHintOpen = signal(!store.remembered("hint"));
 
-export const Hint = follow(() => {
+export function Hint() {
   const fleet = store.currentFleet();
   if (!isHintOpen.value || !fleet?.deviceCount) return null;
   const close = () => {
@@ -57,4 +57,4 @@ export const Hint = follow(() => {
     <p><b>Each cell is a device, each card a node.</b> Scroll to zoom, drag to move, click to inspect. ${fleet.groups.length ? "Choose a pending pod to see why it waits." : ""} Press <kbd>/</kbd> to find, <kbd>?</kbd> for all keys.</p>
     <button type="button" onClick=${close}>Got it</button>
   </aside>`;
-});
+}

@@ -1,5 +1,5 @@
 /** The right column: what is selected in detail; without a selection, the fleet in figures. */
-import { html, follow, effect, untracked } from "./vendor.js";
+import { html, effect, untracked } from "./vendor.js";
 import { ask, isFile, pose } from "./api.js";
 import { DEVICE_STATES, NODE_STATES, POD_STATES } from "./columns.js";
 import { sentenceOf, showDevice, showNode } from "./fleet.js";
@@ -38,7 +38,7 @@ function load(chosen, at) {
 
 const VIEWS = { device: Device, node: Node, claim: Claim, pod: Pod };
 
-export const Inspector = follow(() => {
+export function Inspector() {
   const fleet = store.currentFleet();
   if (!fleet) return null;
   const chosen = store.selection.value;
@@ -46,7 +46,7 @@ export const Inspector = follow(() => {
   return html`<section class="column inspector" aria-label="Inspector">
     ${View ? html`<${View} fleet=${fleet} id=${chosen.id} />` : html`<${Overview} fleet=${fleet} />`}
   </section>`;
-});
+}
 
 function Head({ kind, title, subtitle, state, show }) {
   return html`<header class="column-head inspected">
@@ -129,7 +129,7 @@ function Loading({ asked }) {
   return null;
 }
 
-const Details = follow(() => {
+function Details() {
   const asked = store.detail.value;
   const answer = asked?.answer;
   return html`<${Loading} asked=${asked} />
@@ -144,9 +144,9 @@ const Details = follow(() => {
         )}
       </ul>`}
     ${answer?.yaml && html`<details><summary>YAML</summary><pre class="yaml" tabindex="0">${answer.yaml}</pre></details>`}`;
-});
+}
 
-const DeviceDetails = follow(() => {
+function DeviceDetails() {
   const asked = store.detail.value;
   const answer = asked?.answer;
   return html`<${Loading} asked=${asked} />
@@ -176,7 +176,7 @@ const DeviceDetails = follow(() => {
       </dl>`}
     ${answer?.slice && html`<p class="quiet small">Published in ResourceSlice ${answer.slice}</p>`}
     ${answer?.yaml && html`<details><summary>YAML</summary><pre class="yaml" tabindex="0">${answer.yaml}</pre></details>`}`;
-});
+}
 
 function Meter({ name, used, total, note }) {
   const share = used === undefined ? -1 : quantity(used) / Math.max(1e-9, quantity(total));

@@ -179,11 +179,8 @@ export function fitted(layout, width, height, margin = 16) {
   if (scale > 2 && scale < 12) scale = Math.floor(scale * 2) / 2; // even cells
   // Few nodes begin at the corner, many are centred.
   const isSmall = scale === SCALE_MAX;
-  return {
-    x: isSmall ? -margin / scale : (layout.width - width / scale) / 2,
-    y: isSmall ? -margin / scale : Math.min(-margin / scale, (layout.height - height / scale) / 2),
-    scale,
-  };
+  const x = isSmall ? -margin / scale : (layout.width - width / scale) / 2;
+  return { x, y: -margin / scale, scale };
 }
 
 /** Call back with every card in the view. */

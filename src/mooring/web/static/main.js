@@ -1,5 +1,5 @@
 /** The page: header, three columns, the play pane; keyboard of the whole page. */
-import { html, follow, render } from "./vendor.js";
+import { html, render } from "./vendor.js";
 import { start } from "./api.js";
 import { Cel, followCel } from "./cel.js";
 import { FleetMap, Legend, Toolbar } from "./fleet.js";
@@ -15,9 +15,9 @@ import { WhatIf, followWhatIf } from "./what_if.js";
 import { clock } from "./words.js";
 
 const PLAYS = { cel: ["CEL", Cel], "what-if": ["What if", WhatIf], time: ["Time", Time] };
-const STATES = { live: "live", still: "still", reconnecting: "reconnecting", loading: "loading", failed: "no answer", "signed-out": "signed out" };
+const STATES = { live: "live", reconnecting: "reconnecting", loading: "loading", failed: "no answer", "signed-out": "signed out" };
 
-const Header = follow(() => {
+function Header() {
   const session = store.session.value;
   const fleet = store.currentFleet();
   const state = store.connection.value;
@@ -32,13 +32,13 @@ const Header = follow(() => {
     <span class="grow"></span>
     <${Search} />
     <span class="grow"></span>
-    ${fleet && html`<span class=${`live ${state}`} role="status"><i aria-hidden="true"></i>${STATES[state]}<time>${clock(Date.parse(fleet.time))}</time></span>`}
+    ${fleet && html`<span class=${`connection ${state}`} role="status"><i aria-hidden="true"></i>${STATES[state] ?? (session.live ? "past" : session.source)}<time>${clock(Date.parse(fleet.time))}</time></span>`}
     ${session?.user && html`<span class="user" title="You see what this user may see">${session.user}</span>`}
     <button type="button" class="round" aria-label="Help and keyboard" title="Help (?)" onClick=${() => (store.helpOpen.value = true)}>?</button>
   </header>`;
-});
+}
 
-const Play = follow(() => {
+function Play() {
   const open = store.chosen.play.value;
   const toggle = (name) => (store.chosen.play.value = open === name ? "" : name);
   const Pane = PLAYS[open]?.[1];
@@ -52,9 +52,9 @@ const Play = follow(() => {
     </div>
     <div id="play-pane" role="tabpanel" aria-labelledby=${`tab-${open || "cel"}`} hidden=${!Pane}>${Pane && html`<${Pane} />`}</div>
   </section>`;
-});
+}
 
-const Page = follow(() => {
+function Page() {
   const isTable = store.chosen.view.value === "table";
   const isThere = store.fleet.value && store.connection.value !== "signed-out";
   return html`<${Header} />
@@ -72,7 +72,7 @@ const Page = follow(() => {
       </main>
       <${Play} />`}
     <${Help} />`;
-});
+}
 
 const PRESSED = {
   "/": () => document.getElementById("search")?.focus(),

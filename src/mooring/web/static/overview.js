@@ -1,11 +1,11 @@
 /** The fleet in figures: use by driver, how free devices spread over nodes, and fragmented nodes. */
-import { html, follow, computed } from "./vendor.js";
+import { html, computed } from "./vendor.js";
 import * as store from "./store.js";
 import { showNode } from "./fleet.js";
 import { many } from "./words.js";
 
 const NODES_MAX = 8;
-const BUCKETS_MAX = 17;
+const BUCKETS_MAX = 16;
 
 /** Return for each driver how many of its devices are free, in use and out of use, and by node. */
 function figures(fleet) {
@@ -39,7 +39,7 @@ const subject = computed(() => {
   return chosen ?? [...rows].sort((a, b) => b.used / b.all - a.used / a.all)[0];
 });
 
-export const Overview = follow(({ fleet }) => {
+export function Overview({ fleet }) {
   const rows = fleet.once("figures", () => figures(fleet));
   return html`<header class="column-head"><h2>Fleet</h2><span class="count">${many(fleet.nodes.name.length, "node")}</span></header>
     <ul class="drivers">
@@ -47,7 +47,7 @@ export const Overview = follow(({ fleet }) => {
     </ul>
     <${Spread} fleet=${fleet} />
     <p class="quiet small">Select a device, a node, a claim or a pod to inspect it.</p>`;
-});
+}
 
 function Driver({ row }) {
   const part = (count) => ({ width: `${(100 * count) / row.all}%` });
@@ -61,7 +61,7 @@ function Driver({ row }) {
   </li>`;
 }
 
-const Spread = follow(({ fleet }) => {
+function Spread({ fleet }) {
   const row = subject.value;
   if (!row?.nodes.size) return null;
   const buckets = [];
@@ -70,7 +70,10 @@ const Spread = follow(({ fleet }) => {
     buckets[here.free] = (buckets[here.free] ?? 0) + 1;
     if (here.free < here.all && (here.free > 0 || here.partly > 0)) fragmented.push({ node, ...here });
   }
-  const most = Math.max(1, ...buckets.filter(Boolean));
+  const counts = Array.from(buckets, (count = 0, free) => ({ count, free }));
+  // Steps without a node show the shape of a short list, and are in the way in a long one.
+  const listed = counts.length > 9 ? counts.filter(({ count }) => count).slice(-BUCKETS_MAX) : counts;
+  const most = Math.max(1, ...counts.map(({ count }) => count));
   // Half free is the most fragmented: too much is taken for a large request, too much free to waste.
   const waste = (here) => Math.min(here.free + here.partly, here.all - here.free) / here.all;
   fragmented.sort((a, b) => waste(b) - waste(a) || b.free - a.free || a.node - b.node);
@@ -78,11 +81,11 @@ const Spread = follow(({ fleet }) => {
     <table class="spread">
       <caption class="unseen">How many nodes have how many free devices of ${row.name}</caption>
       <tbody>
-        ${Array.from(buckets).slice(0, BUCKETS_MAX).map(
-          (count = 0, free) => html`<tr>
+        ${listed.map(
+          ({ count, free }) => html`<tr>
             <th scope="row">${free} free</th>
             <td class="bar-cell"><span class="bar"><i class=${free ? "step-1" : "step-4"} style=${{ width: `${(100 * count) / most}%` }}></i></span></td>
-            <td>${count ? many(count, "node") : "–"}</td>
+            <td>${many(count, "node")}</td>
           </tr>`,
         )}
       </tbody>
@@ -107,4 +110,4 @@ const Spread = follow(({ fleet }) => {
         </li>`,
       )}
     </ul>`;
-});
+}

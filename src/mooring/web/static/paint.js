@@ -136,6 +136,7 @@ function drawCard(brush, card) {
   context.stroke();
   drawHead(brush, card, x, y, width);
   for (const section of card.sections) drawSection(brush, section, card);
+  if (scale >= 44) drawRoots(brush, card);
   for (const device of card.devices) drawCell(brush, device);
 }
 
@@ -185,6 +186,38 @@ function drawSection(brush, section, card) {
   context.fillStyle = palette.quiet;
   context.fillText(label, x + scale * 0.05, labelY);
   work.texts++;
+}
+
+/** Underline the cells that share a PCIe root, row by row, with its name where there is room. */
+function drawRoots({ context, palette, scene, scale }, card) {
+  const { root } = scene.fleet.devices;
+  const { x, y } = scene.layout.cells;
+  const size = Math.min(9, scale * 0.085);
+  context.strokeStyle = palette.quiet;
+  context.lineWidth = 1.5;
+  for (let i = 0; i < card.devices.length; ) {
+    const first = card.devices[i];
+    let last = first;
+    for (i++; i < card.devices.length; i++) {
+      const next = card.devices[i];
+      if (root[next] !== root[first] || y[next] !== y[first]) break;
+      last = next;
+    }
+    if (!root[first]) continue;
+    const [left, top] = place({ scene, scale }, x[first], y[first] + CELL + 0.05);
+    const right = (x[last] + CELL - scene.camera.x) * scale;
+    let start = left;
+    if (size >= 8) {
+      context.font = `${size}px ${FONT}`;
+      context.fillStyle = palette.quiet;
+      start = write(context, scene.fleet.text(root, first), left, top + size * 0.4, right - left) + 4;
+    }
+    if (start >= right) continue;
+    context.beginPath();
+    context.moveTo(start, top);
+    context.lineTo(right, top);
+    context.stroke();
+  }
 }
 
 function drawCell(brush, device) {
@@ -291,7 +324,8 @@ function describeUse(fleet, device, scale) {
   const pods = [...new Set(claims.map((claim) => fleet.claims.pod[claim]).filter((pod) => pod >= 0))];
   const lines = pods.length ? pods.map((pod) => fleet.text(fleet.pods.name, pod)) : [];
   const names = claims.map((claim) => fleet.text(fleet.claims.name, claim));
-  return [...usage(fleet, device), ...lines, ...(scale > 90 || !lines.length ? names : [])];
+  const shared = fleet.devices.state[device] === 2 ? usage(fleet, device) : [];
+  return [...shared, ...lines, ...(scale > 90 || !lines.length ? names : [])];
 }
 
 function usage(fleet, device) {
@@ -345,8 +379,8 @@ function write(context, text, x, y, width) {
   if (wide > width) {
     const letters = Math.floor((text.length * width) / wide) - 1;
     if (letters < 2) return x;
-    // The end of a name tells more than its middle: worker-0012.
-    const tail = Math.min(4, letters >> 1);
+    // The end of a name tells more than its middle: worker-0012, pci-0000-9a-00-0.
+    const tail = Math.max(1, Math.ceil(letters * 0.6));
     shown = `${text.slice(0, letters - tail)}…${text.slice(-tail)}`;
     wide = width;
   }

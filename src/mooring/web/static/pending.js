@@ -1,5 +1,5 @@
 /** The left column: pending pods by cause; the chosen one with funnel, conflict and fixes. */
-import { html, follow, signal, effect, untracked } from "./vendor.js";
+import { html, signal, effect, untracked } from "./vendor.js";
 import { ask, pose, travel } from "./api.js";
 import * as store from "./store.js";
 import { tryFix } from "./what_if.js";
@@ -22,7 +22,7 @@ function inOrder(groups) {
   return order.map((cause) => rows.get(cause));
 }
 
-export const Pending = follow(() => {
+export function Pending() {
   const fleet = store.currentFleet();
   if (!fleet) return null;
   const groups = inOrder(fleet.groups);
@@ -41,7 +41,7 @@ export const Pending = follow(() => {
     </ul>
     ${groups.length > limit && html`<button type="button" class="wide" onClick=${() => more.value++}>Show more causes</button>`}
   </section>`;
-});
+}
 
 function Group({ fleet, group }) {
   const first = fleet.podId(group.first);
@@ -93,7 +93,7 @@ function explain(pod, at, again = false) {
   pose(store.explanation, `${pod} ${at}`, () => ask("explain", {}, body));
 }
 
-const Explanation = follow(({ fleet, pods }) => {
+function Explanation({ fleet, pods }) {
   const asked = store.explanation.value;
   const pod = store.chosen.pod.value;
   return html`<div class="explanation">
@@ -104,7 +104,7 @@ const Explanation = follow(({ fleet, pods }) => {
       <button type="button" onClick=${() => explain(pod, store.chosen.at.value, true)}>Ask again</button>`}
     ${asked?.state === "ready" && html`<${Answer} fleet=${fleet} pod=${pod} answer=${asked.answer} />`}
   </div>`;
-});
+}
 
 function Siblings({ pods, pod }) {
   return html`<label class="field wide-field"
@@ -151,7 +151,7 @@ function Since({ fleet, pod }) {
   const since = mark ? Date.parse(mark.time) : created * 1000;
   if (!(since > 0)) return null;
   return html`<p class="since">
-    Pending since <b>${clock(since, true)}</b> (${age(since / 1000)})
+    ${mark ? "Pending since" : "Created"} <b>${clock(since, true)}</b> (${age(since / 1000)})
     ${mark &&
     html`<button type="button" class="link" onClick=${() => {
       store.chosen.play.value = "time";
@@ -161,14 +161,15 @@ function Since({ fleet, pod }) {
 }
 
 function Request({ request }) {
-  const most = Math.max(1, ...(request.funnel ?? []).map((step) => step.count));
+  // A fleet has 40,000 devices where the last steps have 3: lengths are logarithms.
+  const most = Math.max(1, ...(request.funnel ?? []).map((step) => Math.log1p(step.count)));
   return html`<div class="request">
     <h3>${request.name ? `Request ${request.name}` : "Request"} <span class="quiet">${request.wants}</span></h3>
     ${request.node && html`<p class="quiet small">on node <button type="button" class="link" onClick=${() => store.select("node", request.node)}>${request.node}</button>, the nearest</p>`}
     <ol class="funnel" aria-label="Devices left after each question">
       ${(request.funnel ?? []).map(
         (step, i) => html`<li>
-          <span class="bar"><i style=${{ width: `${(100 * step.count) / most}%` }} class=${step.count ? `step-${Math.min(i, 4)}` : "none"}></i></span>
+          <span class="bar"><i style=${{ width: `${(100 * Math.log1p(step.count)) / most}%` }} class=${step.count ? `step-${Math.min(i, 4)}` : "none"}></i></span>
           <b>${step.count.toLocaleString("en")}</b><span>${step.label}</span>
         </li>`,
       )}

@@ -1,5 +1,5 @@
 /** The search field: finds nodes, pods, claims and devices by parts of their names. */
-import { html, follow, signal, computed } from "./vendor.js";
+import { html, signal, computed } from "./vendor.js";
 import { showDevice, showNode } from "./fleet.js";
 import * as store from "./store.js";
 
@@ -62,7 +62,7 @@ function onKey(event) {
   event.stopPropagation();
 }
 
-export const Search = follow(() => {
+export function Search() {
   const matches = found.value;
   const isListed = isOpen.value && typed.value.trim() !== "";
   return html`<div class="search" role="search">
@@ -106,4 +106,4 @@ export const Search = follow(() => {
         : html`<li class="none" role="option" aria-selected="false" aria-disabled="true">Nothing is named so.</li>`)}
     </ul>
   </div>`;
-});
+}

@@ -1,10 +1,10 @@
 /** What the page says when it has nothing to show: no devices, no rights, no server. */
-import { html, follow } from "./vendor.js";
+import { html } from "./vendor.js";
 import { reconnect, travel } from "./api.js";
 import { chosen, connection, failure, fleet, session } from "./store.js";
 import { clock } from "./words.js";
 
-export const Empty = follow(() => {
+export function Empty() {
   const isForbidden = session.value?.forbidden?.includes("resourceslices");
   return html`<div class="state">
     ${isForbidden
@@ -14,7 +14,7 @@ export const Empty = follow(() => {
           <p>Drivers publish devices in ResourceSlices, and there are none. To try the page with devices of a known machine:</p>
           <pre>moor up --profile dgx-h100</pre>`}
   </div>`;
-});
+}
 
 const WHOLE = {
   loading: () => html`<p class="quiet">Reading the fleet …</p>`,
@@ -36,15 +36,15 @@ const WHOLE = {
 };
 
 /** Instead of the page, while there is nothing to show; null once there is. */
-export const WholeState = follow(() => {
+export function WholeState() {
   const state = connection.value;
   if (fleet.value && state !== "signed-out") return null;
   const draw = WHOLE[state];
   return draw ? html`<div class="state whole" role="status">${draw()}</div>` : null;
-});
+}
 
 /** A line above the page, while what it shows is old. */
-export const Banner = follow(() => {
+export function Banner() {
   if (!fleet.value) return null;
   if (connection.value === "reconnecting") {
     return html`<div class="banner warn" role="status">
@@ -60,10 +60,10 @@ export const Banner = follow(() => {
     </div>`;
   }
   return null;
-});
+}
 
-export const Rights = follow(() => {
+export function Rights() {
   const forbidden = (session.value?.forbidden ?? []).filter((kind) => kind !== "resourceslices");
   if (!forbidden.length) return null;
   return html`<p class="note">You may not list ${forbidden.join(", ")} in all namespaces: what you may not see is not shown here.</p>`;
-});
+}

@@ -1,43 +1,36 @@
 /** The fleet as a table: the same content as the map, for screen readers, copying and sorting. */
-import { html, follow, signal, computed, Component } from "./vendor.js";
+import { html, signal, computed, Component } from "./vendor.js";
 import { DEVICE_STATES } from "./columns.js";
 import * as store from "./store.js";
 
 const ROW = 28; // pixels
 const SPARE = 6; // rows above and below the view
 
-const HEADS = ["Node", "Device", "Driver", "NUMA", "PCIe root", "State", "Used", "Claim", "Pod"];
+const HEADS = {
+  Node: (fleet, device) => fleet.nodeName(fleet.devices.node[device]) || fleet.text(fleet.devices.pool, device),
+  Device: (fleet, device) => fleet.deviceName(device),
+  State: (fleet, device) => DEVICE_STATES[fleet.devices.state[device]],
+  Claim: claimsOf,
+  Pod: podOf,
+  Used: (fleet, device) => `${fleet.devices.used[device] / 10} %`,
+  NUMA: (fleet, device) => (fleet.devices.numa[device] < 0 ? "" : String(fleet.devices.numa[device])),
+  "PCIe root": (fleet, device) => fleet.text(fleet.devices.root, device),
+  Driver: (fleet, device) => fleet.text(fleet.devices.driver, device),
+};
 const top = signal(0);
 const height = signal(600);
-const sortBy = signal({ head: -1, isUp: true });
+const sortBy = signal({ head: "", isUp: true });
 const onlyState = signal("");
 
-function cell(fleet, device, head) {
-  const { devices } = fleet;
-  switch (head) {
-    case 0:
-      return fleet.nodeName(devices.node[device]) || fleet.text(devices.pool, device);
-    case 1:
-      return fleet.deviceName(device);
-    case 2:
-      return fleet.text(devices.driver, device);
-    case 3:
-      return devices.numa[device] < 0 ? "" : devices.numa[device];
-    case 4:
-      return fleet.text(devices.root, device);
-    case 5:
-      return DEVICE_STATES[devices.state[device]];
-    case 6:
-      return `${devices.used[device] / 10} %`;
-    case 7: {
-      const claims = fleet.claimsOf(device);
-      return claims.length > 1 ? `${fleet.claimId(claims[0])} and ${claims.length - 1} more` : fleet.claimId(claims[0] ?? -1);
-    }
-    default: {
-      const claim = fleet.firstClaim(device);
-      return claim < 0 ? "" : fleet.podId(fleet.claims.pod[claim]);
-    }
-  }
+function claimsOf(fleet, device) {
+  const claims = fleet.claimsOf(device);
+  const first = fleet.claimId(claims[0] ?? -1);
+  return claims.length > 1 ? `${first} and ${claims.length - 1} more` : first;
+}
+
+function podOf(fleet, device) {
+  const claim = fleet.firstClaim(device);
+  return claim < 0 ? "" : fleet.podId(fleet.claims.pod[claim]);
 }
 
 const rows = computed(() => {
@@ -53,11 +46,10 @@ const rows = computed(() => {
     found.push(device);
   }
   const { head, isUp } = sortBy.value;
-  if (head < 0) return found;
-  const keys = found.map((device) => (head === 6 ? fleet.devices.used[device] : cell(fleet, device, head)));
-  const order = keys.map((_, i) => i);
-  const compare = new Intl.Collator("en", { numeric: true }).compare;
-  order.sort((a, b) => (typeof keys[a] === "number" && typeof keys[b] === "number" ? keys[a] - keys[b] : compare(keys[a], keys[b])) || a - b);
+  if (!head) return found;
+  const keys = found.map((device) => HEADS[head](fleet, device));
+  const { compare } = new Intl.Collator("en", { numeric: true });
+  const order = keys.map((_, i) => i).sort((a, b) => compare(keys[a], keys[b]) || a - b);
   if (!isUp) order.reverse();
   return order.map((i) => found[i]);
 });
@@ -83,7 +75,15 @@ class Scroller extends Component {
   }
 }
 
-export const Table = follow(() => {
+function Head({ head, order }) {
+  const isSorted = order.head === head;
+  const direction = order.isUp ? "ascending" : "descending";
+  return html`<th scope="col" aria-sort=${isSorted ? direction : "none"}>
+    <button type="button" onClick=${() => sort(head)}>${head}${isSorted ? (order.isUp ? " ↑" : " ↓") : ""}</button>
+  </th>`;
+}
+
+export function Table() {
   const fleet = store.currentFleet();
   if (!fleet) return null;
   const all = rows.value;
@@ -107,11 +107,7 @@ export const Table = follow(() => {
         <caption class="unseen">Devices of the fleet</caption>
         <thead>
           <tr aria-rowindex="1">
-            ${HEADS.map(
-              (head, i) => html`<th scope="col" aria-sort=${sortBy.value.head === i ? (sortBy.value.isUp ? "ascending" : "descending") : "none"}>
-                <button type="button" onClick=${() => sort(i)}>${head}${sortBy.value.head === i ? (sortBy.value.isUp ? " ↑" : " ↓") : ""}</button>
-              </th>`,
-            )}
+            ${Object.keys(HEADS).map((head) => html`<${Head} head=${head} order=${sortBy.value} />`)}
           </tr>
         </thead>
         <tbody>
@@ -123,9 +119,9 @@ export const Table = follow(() => {
               class=${device === selected ? "selected" : ""}
               onClick=${() => store.select("device", fleet.deviceId(device))}
             >
-              ${HEADS.map((_, head) => {
-                const text = cell(fleet, device, head);
-                if (head === 1) return html`<td><button type="button" class="link" aria-pressed=${device === selected}>${text}</button></td>`;
+              ${Object.entries(HEADS).map(([head, textOf]) => {
+                const text = textOf(fleet, device);
+                if (head === "Device") return html`<td><button type="button" class="link" aria-pressed=${device === selected}>${text}</button></td>`;
                 return html`<td title=${text}>${text}</td>`;
               })}
             </tr>`,
@@ -135,4 +131,4 @@ export const Table = follow(() => {
       </table>
     <//>
   </div>`;
-});
+}

@@ -1,5 +1,5 @@
 /** Time: a slider over the history of the source, with marks where something happened. */
-import { html, follow, signal } from "./vendor.js";
+import { html, signal } from "./vendor.js";
 import { isFile, travel } from "./api.js";
 import * as store from "./store.js";
 import { clock } from "./words.js";
@@ -45,7 +45,7 @@ function play() {
   playing.value = setTimeout(next, 0, from);
 }
 
-export const Time = follow(() => {
+export function Time() {
   const all = points();
   if (isFile() || !store.session.value?.history || all.length < 2) {
     return html`<p class="quiet pane">
@@ -70,7 +70,7 @@ export const Time = follow(() => {
     <${Track} all=${all} here=${here} />
     <${Marks} />
   </div>`;
-});
+}
 
 function Track({ all, here }) {
   const first = all[0][0];
@@ -104,7 +104,7 @@ function Track({ all, here }) {
   </div>`;
 }
 
-const Marks = follow(() => {
+function Marks() {
   const chosen = store.chosen.pod.value || (store.selection.value?.kind === "pod" ? store.selection.value.id : "");
   const all = store.history.value?.marks ?? [];
   const own = chosen ? all.filter((mark) => `${mark.namespace}/${mark.name}` === chosen) : all;
@@ -124,4 +124,4 @@ const Marks = follow(() => {
       )}
     </ul>
   </div>`;
-});
+}

@@ -5,10 +5,22 @@ import { signal, computed, effect, batch, untracked } from "./vendor/signals-cor
 
 export { h, render, Component, signal, computed, effect, batch, untracked };
 
-export const html = htm.bind(h);
+/** Draw with `html`: every function that is used as a component follows the signals that it reads. */
+export const html = htm.bind((type, ...rest) => h(isPlain(type) ? followed(type) : type, ...rest));
+
+const known = new Map();
+
+function isPlain(type) {
+  return typeof type === "function" && !(type.prototype instanceof Component);
+}
 
 /** Return a component that draws again whenever a signal that its function has read changes. */
-export function follow(draw) {
+function followed(draw) {
+  if (!known.has(draw)) known.set(draw, follow(draw));
+  return known.get(draw);
+}
+
+function follow(draw) {
   return class Following extends Component {
     componentWillUnmount() {
       this.stop?.();

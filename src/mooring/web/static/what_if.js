@@ -1,5 +1,5 @@
 /** What-if: changes that are tried out on a copy of the fleet; nothing is written. */
-import { html, follow, signal, effect, untracked } from "./vendor.js";
+import { html, signal, effect, untracked } from "./vendor.js";
 import { ask, isFile, pose } from "./api.js";
 import * as store from "./store.js";
 import { many } from "./words.js";
@@ -90,7 +90,7 @@ function submit(event) {
   value.value = "";
 }
 
-export const WhatIf = follow(() => {
+export function WhatIf() {
   if (isFile()) return html`<p class="quiet pane">What-if needs a server: open this file's cluster with <code>moor ui</code>.</p>`;
   const tried = store.preview.value;
   const { of, suffix } = VERBS[verb.value];
@@ -132,9 +132,9 @@ export const WhatIf = follow(() => {
       ${tried?.state === "ready" && html`<${Outcome} answer=${tried.answer} />`}
     </div>
   </div>`;
-});
+}
 
-const NodeNames = follow(() => {
+function NodeNames() {
   const fleet = store.fleet.value;
   const typed = value.value;
   const names = [];
@@ -143,7 +143,7 @@ const NodeNames = follow(() => {
     if (name.includes(typed)) names.push(name);
   }
   return html`<datalist id="nodes">${names.map((name) => html`<option value=${name}></option>`)}</datalist>`;
-});
+}
 
 function Outcome({ answer }) {
   const { pendingBefore: before, pendingAfter: after, evicted = [], placed = [] } = answer;
