@@ -104,12 +104,19 @@ def source_options(function: F) -> F:
     return _with_options(function, _OPTIONS)
 
 
+def optional_source_options(function: F) -> F:
+    """Add the options to a command that also works without any of them."""
+    return _with_options(function, _OPTIONS, is_needed=False)
+
+
 def device_source_options(function: F) -> F:
     """Add the options to a command that is about devices only, which have no namespace."""
     return _with_options(function, [option for option in _OPTIONS if option is not _NAMESPACE])
 
 
-def _with_options(function: F, options: Sequence[Callable[[Any], Any]]) -> F:
+def _with_options(
+    function: F, options: Sequence[Callable[[Any], Any]], *, is_needed: bool = True
+) -> F:
     @wraps(function)
     def with_sources(
         *args: Any,
@@ -128,7 +135,8 @@ def _with_options(function: F, options: Sequence[Callable[[Any], Any]]) -> F:
         **kwargs: Any,
     ) -> Any:
         asks = is_live or bool(kubeconfig or context)
-        _check_usage(filenames, cluster_names, has_cluster=asks or bool(profile_names))
+        has_cluster = asks or bool(profile_names) or not is_needed
+        _check_usage(filenames, cluster_names, has_cluster=has_cluster)
         schema = KUBERNETES if strict else CORE
         live = [_live(kubeconfig, context, namespace)] if asks else []
         sources = Sources(

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from mooring.api.timestamp import Timestamp
-from mooring.insight.history import History
+from mooring.insight.history import Change, History
 from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.snapshot import FIELDS, key_of
 from mooring.validation.strategy import Context
@@ -20,6 +20,8 @@ from mooring.web.pending import Cause
 
 ObjectKey = tuple[str, str, str]
 EventReader = Callable[[str, str, str], Awaitable[Sequence[Any]]]  # kind, namespace, name
+REMEMBERED_MAX: Final = 100_000  # objects in the changes of a live history
+CHANGES_MAX: Final = 20_000
 
 
 class SourceFacts(NamedTuple):
@@ -53,13 +55,24 @@ class Feed:
         self.time = context.now
         self.causes: Mapping[PodKey, Cause] = {}
         self.followers: set[Follower] = set()
+        self._remembered = 0
         self.read_events: EventReader | None = None
         self.is_ready = asyncio.Event()
+        self.wanted = asyncio.Event()  # somebody looks
 
     @property
     def context(self) -> Context:
         """The gates and the time of questions."""
         return self._context if self._now is None else self._context._replace(now=self._now())
+
+    def forget(self) -> None:
+        """Forget all objects, until somebody looks again."""
+        self.is_ready.clear()
+        self.wanted.clear()
+        self.objects.clear()
+        self.causes = {}
+        if self.history is not None:
+            self.history, self._remembered = History(), 0
 
     async def events(self, kind: str, namespace: str, name: str) -> Sequence[Any]:
         """Return the events about an object, if the source has any."""
@@ -83,9 +96,23 @@ class Feed:
                 key = key_of(value)
                 self.objects[key] = changed[key] = value
         self.revision, self.time = max(self.revision, revision), time
+        if self.facts.is_live and self.history is not None and changed:
+            self._remember(changed)
         self.is_ready.set()
         for follower in self.followers:
             follower.take(changed)
+
+    def _remember(self, changed: Mapping[ObjectKey, Any]) -> None:
+        """Add changes to the history, whose older half is forgotten when it is full."""
+        assert self.history is not None
+        written = tuple(value for value in changed.values() if value is not None)
+        removed = tuple(key for key, value in changed.items() if value is None)
+        self.history.append(Change(self.revision, self.time, written, removed))
+        self._remembered += len(changed)
+        if self._remembered > REMEMBERED_MAX or len(self.history) > CHANGES_MAX:
+            points = self.history.moments
+            self.history = self.history.since(points[len(points) // 2].revision)
+            self._remembered //= 2
 
     def explain(self, causes: Mapping[PodKey, Cause]) -> None:
         """Take the causes of pending pods."""
@@ -102,6 +129,7 @@ class Follower:
         self._feed = feed
         self.has_more = asyncio.Event()
         feed.followers.add(self)
+        feed.wanted.set()
 
     def take(self, changed: Mapping[ObjectKey, Any]) -> None:
         """Collect changes."""

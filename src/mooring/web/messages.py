@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import html
 from collections.abc import Container, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,6 +16,7 @@ from mooring.web.static_files import StaticFile
 
 BODY_BYTES_MAX: Final = 1024 * 1024
 PACKED_FROM_BYTES: Final = 1024
+GZIP_LEVEL: Final = 6
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -29,6 +31,24 @@ SAFE: Final[Headers] = (
 )
 NO_STORE: Final[Headers] = (("Cache-Control", "no-store"), *SAFE)
 PACKED: Final[Headers] = (("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
+
+
+class Body(NamedTuple):
+    """A JSON body, also compressed."""
+
+    plain: bytes
+    packed: bytes
+
+    @staticmethod
+    def plain_of(tree: Any) -> bytes:
+        """Return the JSON of a tree."""
+        return msgspec.json.encode(tree)
+
+    @classmethod
+    def of(cls, tree: Any) -> Body:
+        """Return the body of a tree."""
+        plain = msgspec.json.encode(tree)
+        return cls(plain, gzip.compress(plain, GZIP_LEVEL, mtime=0))
 
 
 def check_origin(request: Request, hosts: Container[str]) -> None:

@@ -7,6 +7,7 @@ request ─ host, origin ─ who is it ─ rights ─► view ─► fleet, even
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
@@ -30,6 +31,7 @@ from mooring.web.messages import (
     LOOPBACK,
     NO_STORE,
     SAFE,
+    Body,
     check_origin,
     check_post,
     error_response,
@@ -41,7 +43,7 @@ from mooring.web.questions.details import device_answer, object_answer
 from mooring.web.questions.reading import QUESTIONS, read_question
 from mooring.web.rights import ALL, Rights
 from mooring.web.static_files import INDEX, StaticFile, static_files
-from mooring.web.view import Body, View, Views
+from mooring.web.view import View, Views
 
 LOG = logging.getLogger(__name__)
 U = TypeVar("U")
@@ -84,6 +86,7 @@ class Page(Generic[U]):
         self.logins: Logins[U] = Logins(clock)
         self.views = Views(feed)
         self._asking = Asking()
+        self.public_url = ""  # where links lead to
         self._feed = feed
         self._access = access
         self._hosts = hosts
@@ -111,6 +114,8 @@ class Page(Generic[U]):
         path = request.path.removeprefix(PREFIX)
         if path == "/login":
             return self._login(request)
+        if path == "/link":
+            return await self._link(request, authenticate)
         if path in ("", "/") or path.startswith("/static/"):
             return self._static(path, request)
         user = self.logins.user(request.headers.get("cookie", ""))
@@ -136,13 +141,16 @@ class Page(Generic[U]):
             case "session":
                 return _json(self._session(user, rights), request)
             case "fleet":
-                body = await view.body()
+                at = request.query.get("at", "")
+                body = await (view.past.body(at) if at else view.body())
                 return json_response(body.plain, body.packed, request)
             case "events":
                 since = _revision(request.query.get("since", "0"))
                 return StreamingResponse(view.events(since), "text/event-stream", NO_STORE)
             case "object" | "device":
                 return _json(await self._detail(name, request.query, view, user, rights), request)
+            case "history":
+                return _json(await asyncio.to_thread(view.past.tree), request)
         raise NotFoundError(f"There is no {name[:100]!r} here.")
 
     # --- questions ----------------------------------------------------------------------------
@@ -150,7 +158,8 @@ class Page(Generic[U]):
     async def _detail(
         self, name: str, query: Mapping[str, str], view: View, user: U, rights: Rights
     ) -> Any:
-        moment = await view.moment()
+        at = query.get("at", "")
+        moment = await (view.past.moment(at) if at else view.moment())
         asker = self._access.name_of(user)
         if name == "device":
             names = (query.get(each, "") for each in ("driver", "pool", "name"))
@@ -164,13 +173,13 @@ class Page(Generic[U]):
 
     async def _ask(self, name: str, body: Mapping[str, Any], view: View, user: U) -> Response:
         question = read_question(name, body)
-        moment = await view.moment()
+        at = str(question.at)
+        moment = await (view.past.moment(at) if at else view.moment())
         asker = self._access.name_of(user)
         try:
             answer = await self._asking.answer(asker, partial(question, moment))
         except NotFoundError:  # It may be new.
-            fresh = await view.moment(is_fresh=True)
-            if fresh is moment:
+            if at or (fresh := await view.moment(is_fresh=True)) is moment:
                 raise
             answer = await self._asking.answer(asker, partial(question, fresh))
         return Response(Body.plain_of(answer), 200, JSON, NO_STORE)
@@ -189,6 +198,20 @@ class Page(Generic[U]):
             *NO_STORE,
         )
         return Response(b"", 303, "text/plain; charset=utf-8", headers)
+
+    async def _link(
+        self, request: Request, authenticate: Callable[[], Awaitable[U | None]]
+    ) -> Response:
+        """Return a new link for who has other credentials than a cookie."""
+        if request.method != "POST":
+            raise MethodError("A link is made with POST.")
+        if request.headers.get("content-type", "").partition(";")[0] != JSON:
+            raise BadRequestError("The content type must be application/json.")
+        user = await authenticate()
+        if user is None:
+            raise NotSignedInError("A link is for who has credentials of the cluster.")
+        path = f"{PREFIX}/login?token={self.logins.link_token(user)}"
+        return _json({"url": f"{self.public_url}{path}"}, request)
 
     # --- the page itself ----------------------------------------------------------------------
 

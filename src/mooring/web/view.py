@@ -11,7 +11,6 @@ time: the more it takes, the longer the next change waits.
 from __future__ import annotations
 
 import asyncio
-import gzip
 import threading
 import time
 from collections import deque
@@ -22,7 +21,9 @@ import msgspec
 
 from mooring.web.feed import Feed, Follower, ObjectKey
 from mooring.web.fleet import Delta, Fleet, delta, fleet_tree
+from mooring.web.messages import Body
 from mooring.web.owner_rows import PodKey
+from mooring.web.past import Past
 from mooring.web.pending import Cause
 from mooring.web.questions.moment import Moment
 from mooring.web.rights import ALL, Rights
@@ -37,25 +38,6 @@ RING_ENTRIES: Final = 128
 RING_BYTES: Final = 4 * 1024 * 1024
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 RELOAD: Final = b"event: reload\ndata: {}\n\n"
-GZIP_LEVEL: Final = 6
-
-
-class Body(NamedTuple):
-    """A JSON body, also compressed."""
-
-    plain: bytes
-    packed: bytes
-
-    @staticmethod
-    def plain_of(tree: Any) -> bytes:
-        """Return the JSON of a tree."""
-        return msgspec.json.encode(tree)
-
-    @classmethod
-    def of(cls, tree: Any) -> Body:
-        """Return the body of a tree."""
-        plain = msgspec.json.encode(tree)
-        return cls(plain, gzip.compress(plain, GZIP_LEVEL, mtime=0))
 
 
 class _Entry(NamedTuple):
@@ -76,6 +58,7 @@ class View:
 
     def __init__(self, feed: Feed, rights: Rights) -> None:
         self._feed, self._rights = feed, rights
+        self.past = Past(feed, rights)
         self._follower = Follower(feed)
         self._lock = threading.Lock()  # of the scene
         self._scene: Scene | None = None
@@ -295,15 +278,20 @@ class Views:
         self._views: dict[Rights, View] = {}
 
     async def get(self, rights: Rights) -> View:
-        """Return the view of some rights; those that nobody looks at are closed."""
-        for each, view in list(self._views.items()):
-            if each != rights and view.is_idle:
-                del self._views[each]
-                await view.close()
+        """Return the view of some rights."""
         found = self._views.get(rights)
         if found is None:
+            await self.prune()
             found = self._views[rights] = View(self._feed, rights)
+        found.used_s = time.monotonic()
         return found
+
+    async def prune(self) -> None:
+        """Close the views that nobody looks at."""
+        for rights, view in list(self._views.items()):
+            if view.is_idle:
+                del self._views[rights]
+                await view.close()
 
     async def close(self) -> None:
         """Close all views."""

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from mooring.apiserver.audit import NO_AUDIT, Audit
 from mooring.apiserver.audit.auditor import Trail
 from mooring.apiserver.auth.access import (
     Allowed,
+    Authorizer,
     RequestAttributes,
     access_forbidden,
     access_of,
@@ -108,6 +109,18 @@ NO_TRAIL = NO_AUDIT.trail(Request("", ""))
 DIRECT_MAX = 32  # requests of this process that begin in one turn of the event loop
 
 
+class Extension(Protocol):
+    """Answers requests below a path of its own, for whoever it lets in."""
+
+    prefix: str
+
+    async def answer(
+        self, request: Request, authenticate: Callable[[], Awaitable[User | None]]
+    ) -> Response | StreamingResponse:
+        """Return the response; `authenticate` returns who sends the request, as for any other."""
+        ...
+
+
 class Router:
     """Answers requests."""
 
@@ -122,6 +135,7 @@ class Router:
         reviews: tuple[Review, ...] = REVIEWS,
     ) -> None:
         self.metrics = Metrics()
+        self.extensions: list[Extension] = []
         self._flow_control = flow_control or FlowControl()
         self.metrics.sources.append(self._flow_control.families)
         if server.admission is not None:
@@ -137,6 +151,9 @@ class Router:
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
         """Return the response to a request; never raises."""
+        extension = self._extension(request.path)
+        if extension is not None:
+            request = replace(request, uri=request.path)  # Its queries may hold what no log may.
         watched_path = without_watch(request.path)
         target = parse_path(watched_path or request.path)
         verb = verb_of(request.method, target.name if target else "-", dict(request.query))
@@ -144,7 +161,10 @@ class Router:
             verb = WATCH
         trail = self._audit.trail(request)
         try:
-            response = await self._answer(request, target, verb, trail)
+            if extension is not None:
+                response = await self._extended(extension, request, trail)
+            else:
+                response = await self._answer(request, target, verb, trail)
         except asyncio.CancelledError:  # It timed out, or the client has disconnected.
             trail.answered(error_response(timed_out(), request))
             raise
@@ -161,6 +181,29 @@ class Router:
             ended = self.metrics.begun(labels)
             response = response._replace(chunks=ClosingStream(response.chunks, ended))
         return trail.answered(response)
+
+    def _extension(self, path: str) -> Extension | None:
+        for each in self.extensions:
+            if path == each.prefix or path.startswith(f"{each.prefix}/"):
+                return each
+        return None
+
+    async def _extended(
+        self, extension: Extension, request: Request, trail: Trail
+    ) -> Response | StreamingResponse:
+        """Return the response of an extension, which has bounds and rights of its own."""
+        attributes = path_attributes(request)
+        trail.authenticated(None, attributes)
+
+        async def authenticate() -> User | None:
+            headers = request.all_headers or tuple(request.headers.items())
+            user = await self._access_control.authenticate(
+                request.headers, Sender(request.certificate, headers)
+            )
+            trail.authenticated(user, attributes)
+            return user
+
+        return await extension.answer(request, authenticate)
 
     def _labels(self, request: Request, verb: str, target: Target | None) -> RequestLabels:
         """Return the metric labels of a request."""
@@ -225,6 +268,11 @@ class Router:
     #
     # They authenticate once in a while; everything else is checked as for requests over HTTP. What
     # an audit log has is made of HTTP messages, so with one they send these (`direct_client`).
+
+    @property
+    def authorizer(self) -> Authorizer:
+        """Decides what users may do."""
+        return self._access_control.authorizer
 
     @property
     def is_audited(self) -> bool:
