@@ -130,6 +130,7 @@ def _with_options(
         form_name: str,
         strict: bool,
         now_text: str | None,
+        at: str,
         gates: Gates,
         namespace: str | None = None,
         **kwargs: Any,
@@ -137,11 +138,13 @@ def _with_options(
         asks = is_live or bool(kubeconfig or context)
         has_cluster = asks or bool(profile_names) or not is_needed
         _check_usage(filenames, cluster_names, has_cluster=has_cluster)
+        if at and not cluster_names:
+            raise click.UsageError("--at is a moment of a recording: give that with --on")
         schema = KUBERNETES if strict else CORE
         live = [_live(kubeconfig, context, namespace)] if asks else []
         sources = Sources(
             cluster=[
-                *_files(cluster_names, recursive=recursive, schema=schema),
+                *_files(cluster_names, recursive=recursive, schema=schema, at=at),
                 *live,
                 *(
                     [Profiles(profile_names, NumaNodeForm[form_name.upper()])]
@@ -181,8 +184,14 @@ _OPTIONS = (
         "cluster_names",
         multiple=True,
         metavar="FILE|DIR|ARCHIVE",
-        help="Cluster dump to read, written by `kubectl get -o yaml` or `moor snapshot`. May "
-        "be repeated.",
+        help="Cluster dump to read, written by `kubectl get -o yaml`, `moor snapshot` or "
+        "`moor record`. May be repeated.",
+    ),
+    click.option(
+        "--at",
+        default="",
+        metavar="REVISION|TIME",
+        help="Moment of the recording in --on. By default, its last.",
     ),
     click.option(
         "--live",
@@ -267,8 +276,10 @@ def _check_usage(
         raise click.UsageError("standard input can be read once only: - stands there twice")
 
 
-def _files(names: tuple[str, ...], *, recursive: bool, schema: Schema) -> list[ClusterSource]:
-    return [FileSource(names, recursive, schema)] if names else []
+def _files(
+    names: tuple[str, ...], *, recursive: bool, schema: Schema, at: str = ""
+) -> list[ClusterSource]:
+    return [FileSource(names, recursive, schema, at)] if names else []
 
 
 def _live(kubeconfig: str, context: str, namespace: str | None) -> Live:

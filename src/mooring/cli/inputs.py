@@ -37,7 +37,8 @@ from mooring.api.documents import (
 from mooring.api.documents.document import Tree
 from mooring.api.errors import DocumentError
 from mooring.cli.large_files import FileText, UnreadableError, large_json
-from mooring.insight.errors import ArchiveError
+from mooring.insight.errors import ArchiveError, UnknownMomentError
+from mooring.insight.history.recording import Recording, is_recording, read_recording
 from mooring.insight.messages import Concern, counted, listed
 from mooring.insight.snapshot.archive import Archive, is_snapshot, read_archive
 from mooring.insight.snapshot.bundle import BYTES_MAX, GZIP_MAGIC, is_bundle, read_bundle
@@ -66,11 +67,22 @@ class Skipped(NamedTuple):
     remedy: str
 
 
+class RecordedMoment(NamedTuple):
+    """A recording, at one of its moments."""
+
+    recording: Recording
+    at: str
+
+    def lines(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the objects as JSON, each with its place."""
+        return self.recording.lines(self.at)
+
+
 class DocumentPart(NamedTuple):
     """An input that is read at once, or a list in a large file."""
 
     name: str
-    content: bytes | Archive | FileText
+    content: bytes | Archive | FileText | RecordedMoment
 
     def documents(
         self, *, schema: Schema, skipped: list[Skipped], objects: ItemReader | None = None
@@ -81,7 +93,7 @@ class DocumentPart(NamedTuple):
         dumps together with their text.
         """
         try:
-            if isinstance(self.content, Archive):
+            if isinstance(self.content, Archive | RecordedMoment):
                 for place, line in self.content.lines():
                     yield from read(line, source=f"{self.name}!{place}", schema=schema)
             elif isinstance(self.content, FileText):
@@ -147,8 +159,11 @@ class InputSource(NamedTuple):
     name: str
     path: Path | None  # None is standard input
 
-    def parts(self, skipped: list[Skipped]) -> Iterator[DocumentPart]:
-        """Yield the parts, or raise UnreadableError; record skipped files."""
+    def parts(self, skipped: list[Skipped], at: str = "") -> Iterator[DocumentPart]:
+        """Yield the parts, or raise UnreadableError; record skipped files.
+
+        Of a recording, the part is the moment `at`.
+        """
         if self.path is not None and not self.name.endswith(ARCHIVE_SUFFIXES):
             text = large_json(self.name, self.path, FILE_LIMITS.bytes_max)
             if text is not None:
@@ -156,7 +171,9 @@ class InputSource(NamedTuple):
                 return
         content = self.packed()
         try:
-            if is_snapshot(content):
+            if is_recording(content):
+                yield DocumentPart(self.name, self._recorded(content, at))
+            elif is_snapshot(content):
                 yield DocumentPart(self.name, read_archive(content))
             elif is_bundle(content):
                 yield from self._bundled(content, skipped)
@@ -166,6 +183,14 @@ class InputSource(NamedTuple):
                 yield DocumentPart(self.name, plain)
         except ArchiveError as error:
             raise UnreadableError(f"{self.name}: {error}") from None
+
+    def _recorded(self, content: bytes, at: str) -> RecordedMoment:
+        recording = read_recording(content)
+        try:
+            recording.moment(at)
+        except UnknownMomentError as error:
+            raise UnreadableError(f"{self.name}: {error}") from None
+        return RecordedMoment(recording, at)
 
     def _check_text(self, content: bytes) -> None:
         """Raise UnreadableError for a file that is named like an archive and has no text, either.
@@ -258,6 +283,15 @@ def archive_at(path: Path) -> Archive:
     """Return the snapshot in a file, or raise UnreadableError."""
     try:
         return read_archive(InputSource(str(path), path).packed())
+    except ArchiveError as error:
+        raise UnreadableError(f"{path}: {error}") from None
+
+
+def recording_at(path: Path) -> Recording | None:
+    """Return the recording in a file, None if it is none, or raise UnreadableError."""
+    try:
+        content = InputSource(str(path), path).packed()
+        return read_recording(content) if is_recording(content) else None
     except ArchiveError as error:
         raise UnreadableError(f"{path}: {error}") from None
 

@@ -35,6 +35,7 @@ COMMANDS = {
     "node": "Run pods on this machine as a node of any cluster.",
     "plan": "Plan which node and which devices pods would get.",
     "profiles": "List hardware profiles, or write their nodes, slices and sysfs.",
+    "record": "Record a running cluster and its changes in one file.",
     "reset": "Remove a cluster: its objects, credentials and containers.",
     "run": "Run a command with devices of this machine.",
     "scheduler": "Run the scheduler for any cluster.",

@@ -21,13 +21,16 @@ from mooring.cli.cluster_options import (
     optional_source_options,
     read_sources,
 )
+from mooring.cli.cluster_sources import FileSource
 from mooring.cli.command_classes import option_with_default
 from mooring.cli.errors import fail, needs_extra, os_error_text
-from mooring.cli.output import Progress
+from mooring.cli.inputs import recording_at
+from mooring.cli.output import Progress, warn
 from mooring.cli.plan import planned
 from mooring.cli.server_options import data_dir_option
 from mooring.cli.terminal import say
 from mooring.insight.answer.answer import answers
+from mooring.insight.errors import ArchiveError
 from mooring.insight.explain.pods import DiagnosisTimeLimit
 from mooring.insight.plan.planner import Plan
 from mooring.insight.plan.refused import with_unscheduled
@@ -77,10 +80,14 @@ def command(sources: Sources, data_dir: Path, port: int, opens: bool) -> None:
         if live is not None and len(sources.cluster) == 1 and not sources.manifests:
             asyncio.run(_serve_live(live, sources, port=port, show=show))
         else:
-            feed = static_feed(read_sources(sources), title_of(sources), source_of(sources))
+            feed = recording_feed(sources) or static_feed(
+                read_sources(sources), title_of(sources), source_of(sources)
+            )
             asyncio.run(_serve(feed, port=port, show=show))
     except OSError as error:
         fail(os_error_text(error))
+    except ArchiveError as error:
+        fail(str(error))
     say("stopped", err=True)
 
 
@@ -162,6 +169,27 @@ def _causes(given: ClusterInput, plan: Plan) -> Any:
             progress=progress,
         )
         return causes_of(plan, found)
+
+
+def recording_feed(sources: Sources) -> Feed | None:
+    """Return a feed of a recording with all its moments, if that is all that is given."""
+    from mooring.web.feed import Feed, SourceFacts
+
+    match sources.cluster, sources.manifests:
+        case [FileSource(names=(name,), at="")], [] if Path(name).is_file():
+            recording = recording_at(Path(name))
+        case _:
+            return None
+    if recording is None:
+        return None
+    if recording.torn:
+        warn(f"{name}: {recording.torn}; its end is left out")
+    history = recording.history()
+    last = history.last
+    context = sources.context._replace(now=last.time)
+    feed = Feed(SourceFacts(name, "recording"), context, history=history)
+    feed.publish(history.snapshot().objects(), revision=last.revision, time=last.time)
+    return feed
 
 
 async def _serve(feed: Feed, *, port: int, show: Callable[[str], None]) -> None:

@@ -70,15 +70,14 @@ class ClusterFeed:
         spaces = await self._known_namespaces()
         found: list[Informer] = []
         limited: list[tuple[str, frozenset[str]]] = []
-        for struct in FIELDS:
-            if await self._may_list(struct):
+        everywhere = await asyncio.gather(*(self._may_list(struct) for struct in FIELDS))
+        for struct, is_everywhere in zip(FIELDS, everywhere, strict=True):
+            if is_everywhere:
                 found.append(self._informer(struct))
                 continue
-            allowed = [
-                space
-                for space in (spaces if struct in _NAMESPACED else ())
-                if await self._may_list(struct, space)
-            ]
+            asked = spaces if struct in _NAMESPACED else ()
+            answers = await asyncio.gather(*(self._may_list(struct, space) for space in asked))
+            allowed = [space for space, may in zip(asked, answers, strict=True) if may]
             limited.append((struct.__name__, frozenset(allowed)))
             found += [self._informer(struct, space) for space in allowed]
         if len(limited) == len(FIELDS) and not any(spaces for _, spaces in limited):
