@@ -96,10 +96,10 @@ function fillCard(fleet, card, index, cells) {
   card.height = (section ? section.y + section.height : HEAD + 0.5) + PAD;
 }
 
+/** Return how many cells a row has: rows of equal length, about 2.5 times as many as rows. */
 function columnsFor(count) {
   if (count <= 8) return 4;
-  if (count <= 32) return 8;
-  return count <= 128 ? 16 : 32;
+  return Math.ceil(count / Math.max(2, Math.floor(Math.sqrt(count / 2.5))));
 }
 
 /** Place partitions inside the cell of their device; return [first part, next part] links. */

@@ -87,7 +87,6 @@ const PRESSED = {
 
 /** Close what is open, the innermost first. */
 function escape() {
-  if (store.helpOpen.value) return;
   if (store.chosen.whatif.value) store.chosen.whatif.value = "";
   else if (store.selection.value) store.select("", "");
   else if (store.chosen.pod.value) store.chosen.pod.value = "";
@@ -97,6 +96,7 @@ function escape() {
 function onKey(event) {
   const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) && event.target.type !== "range";
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (store.helpOpen.value) return; // the dialog has its own keys
   if (isTyping && event.key !== "Escape") return;
   const act = PRESSED[event.key];
   if (!act) return;

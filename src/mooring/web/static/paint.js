@@ -298,7 +298,9 @@ function nameCell(brush, device, look, x, y, width, height, hasParts) {
   context.fillStyle = scene.dimmed?.[device] ? brush.palette.quiet : inkOn(look.colour);
   context.font = `600 ${size}px ${FONT}`;
   let base = y + pad + size * 0.8;
-  write(context, fleet.deviceName(device), x + pad, base, width - 2 * pad);
+  const [name, rest] = inTwo(context, fleet.deviceName(device), width - 2 * pad, scale);
+  write(context, name, x + pad, base, width - 2 * pad);
+  if (rest) write(context, rest, x + pad, (base += size * 1.1), width - 2 * pad);
   if (scale < 62) return;
   const small = Math.min(11, size * 0.85);
   context.font = `${small}px ${FONT}`;
@@ -308,6 +310,16 @@ function nameCell(brush, device, look, x, y, width, height, hasParts) {
     if (base > y + (hasParts ? height * 0.44 : height - pad / 2)) break;
     write(context, line, x + pad, base, width - 2 * pad);
   }
+}
+
+/** A long name takes two lines where there is room, broken after a dash. */
+function inTwo(context, name, width, scale) {
+  if (scale < 44 || context.measureText(name).width <= width) return [name, ""];
+  for (let at = name.length; (at = name.lastIndexOf("-", at - 1)) > 0; ) {
+    const first = name.slice(0, at + 1);
+    if (context.measureText(first).width <= width) return [first, name.slice(at + 1)];
+  }
+  return [name, ""];
 }
 
 function namePart(brush, part, look, x, y, width, height) {
@@ -380,7 +392,7 @@ function write(context, text, x, y, width) {
     const letters = Math.floor((text.length * width) / wide) - 1;
     if (letters < 2) return x;
     // The end of a name tells more than its middle: worker-0012, pci-0000-9a-00-0.
-    const tail = Math.max(1, Math.ceil(letters * 0.6));
+    const tail = letters < 10 ? letters : Math.ceil(letters * 0.6);
     shown = `${text.slice(0, letters - tail)}…${text.slice(-tail)}`;
     wide = width;
   }
