@@ -35,9 +35,8 @@ const shown = computed(() => {
 
 const layout = computed(() => {
   store.layoutChanges.value;
-  const { width, height } = size.value;
   const { after } = shown.value;
-  return after && width ? layOut(after, width - 32, height - 32) : null;
+  return after ? layOut(after) : null;
 });
 
 /** What colours mean at present: a question, an answer, a change, or what was chosen. */
@@ -112,10 +111,20 @@ export function devicesWith(fleet, claim) {
   return pod >= 0 ? fleet.devicesOfPod(pod) : fleet.devicesOfClaim(claim);
 }
 
+/** The corner of what is in the view, and its scale. */
 const view = computed(() => {
   const { width, height } = size.value;
-  return store.camera.value ?? (layout.value ? fitted(layout.value, width, height) : null);
+  if (!layout.value || !width) return null;
+  const middle = store.camera.value;
+  if (!middle) return fitted(layout.value, width, height);
+  const { x, y, scale } = middle;
+  return { x: x - width / scale / 2, y: y - height / scale / 2, scale };
 });
+
+function moveTo(x, y, scale) {
+  const { width, height } = size.value;
+  store.setCamera({ x: x + width / scale / 2, y: y + height / scale / 2, scale });
+}
 
 // --- moving about -----------------------------------------------------------------------------
 
@@ -123,7 +132,7 @@ function zoomAt(factor, atX, atY) {
   const { x, y, scale } = view.value;
   const smallest = fitted(layout.value, size.value.width, size.value.height).scale * 0.8;
   const wanted = Math.min(ZOOM_MAX, Math.max(smallest, scale * factor));
-  store.setCamera({ x: x + atX / scale - atX / wanted, y: y + atY / scale - atY / wanted, scale: wanted });
+  moveTo(x + atX / scale - atX / wanted, y + atY / scale - atY / wanted, wanted);
 }
 
 export function zoom(factor) {
@@ -132,12 +141,6 @@ export function zoom(factor) {
 
 export function fit() {
   store.setCamera(null);
-}
-
-/** Show a part of the layout: at least as large as wanted, in the middle. */
-function show(x, y, scale) {
-  const { width, height } = size.value;
-  store.setCamera({ x: x - width / scale / 2, y: y - height / scale / 2, scale });
 }
 
 export function showDevice(device) {
@@ -156,8 +159,9 @@ function showCard(card, x, y) {
   const { width, height } = size.value;
   const whole = Math.min((width * 0.9) / card.width, (height * 0.9) / card.height);
   if (whole >= NAMED_SCALE / 2) {
-    show(card.x + card.width / 2, card.y + card.height / 2, Math.min(whole, NAMED_SCALE * 1.3));
-  } else show(x, y, Math.max(view.value.scale, NAMED_SCALE));
+    const scale = Math.min(whole, NAMED_SCALE * 1.3);
+    store.setCamera({ x: card.x + card.width / 2, y: card.y + card.height / 2, scale });
+  } else store.setCamera({ x, y, scale: Math.max(view.value.scale, NAMED_SCALE) });
 }
 
 /** Bring a device into the view without moving more than needed. */
@@ -168,7 +172,7 @@ function reveal(device) {
   const [left, top] = [(cells.x[device] - x) * scale, (cells.y[device] - y) * scale];
   const extent = scale;
   if (left < 0 || top < 0 || left + extent > width || top + extent > height) {
-    show(cells.x[device] + 0.5, cells.y[device] + 0.5, scale);
+    store.setCamera({ x: cells.x[device] + 0.5, y: cells.y[device] + 0.5, scale });
   }
 }
 
@@ -247,7 +251,7 @@ class Canvas extends Component {
       dimmed: dimmed.value,
     };
     cancelAnimationFrame(this.frame);
-    if (scene.layout && scene.kinds) this.frame = requestAnimationFrame(() => this.draw(scene));
+    if (scene.camera && scene.kinds) this.frame = requestAnimationFrame(() => this.draw(scene));
   }
 
   draw(scene) {
@@ -273,7 +277,7 @@ class Canvas extends Component {
     if (!view.value) return;
     if (event.shiftKey) {
       const { x, y, scale } = view.value;
-      store.setCamera({ x: x + (event.deltaX || event.deltaY) / scale, y, scale });
+      moveTo(x + (event.deltaX || event.deltaY) / scale, y, scale);
     } else {
       const steps = Math.max(-3, Math.min(3, event.deltaY / (event.deltaMode ? 3 : 100)));
       zoomAt(ZOOM_STEP ** -steps, event.offsetX, event.offsetY);
@@ -292,7 +296,7 @@ class Canvas extends Component {
       const [dx, dy] = [event.offsetX - drag.x, event.offsetY - drag.y];
       drag.isMoved ||= Math.hypot(dx, dy) > 4;
       const { x, y, scale } = drag.camera;
-      if (drag.isMoved) store.setCamera({ x: x - dx / scale, y: y - dy / scale, scale });
+      if (drag.isMoved) moveTo(x - dx / scale, y - dy / scale, scale);
       return;
     }
     const found = this.at(event);

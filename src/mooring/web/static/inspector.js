@@ -172,10 +172,16 @@ function DeviceDetails() {
     ${answer?.attributes?.length > 0 &&
     html`<h3>Attributes</h3>
       <dl class="facts mono">
-        ${answer.attributes.map((each) => html`<dt title=${each.type}>${each.name}</dt><dd>${String(each.value)}</dd>`)}
+        ${answer.attributes.map((each) => html`<dt title=${each.type}>${breakable(each.name)}</dt><dd>${String(each.value)}</dd>`)}
       </dl>`}
     ${answer?.slice && html`<p class="quiet small">Published in ResourceSlice ${answer.slice}</p>`}
     ${answer?.yaml && html`<details><summary>YAML</summary><pre class="yaml" tabindex="0">${answer.yaml}</pre></details>`}`;
+}
+
+/** A qualified name may break after its domain. */
+function breakable(name) {
+  const [domain, rest] = name.split("/");
+  return rest ? html`${domain}/<wbr />${rest}` : name;
 }
 
 function Meter({ name, used, total, note }) {
@@ -220,7 +226,7 @@ function Device({ fleet, id }) {
         const pod = fleet.claims.pod[claim];
         const share = fleet.holdings.share[row];
         return html`<li>
-          ${pod >= 0 && html`<span>pod</span> <${PodLink} fleet=${fleet} pod=${pod} /><br />`}
+          ${pod >= 0 && html`<span>pod</span> <${PodLink} fleet=${fleet} pod=${pod} />`}
           <span>claim</span> <${ClaimLink} fleet=${fleet} claim=${claim} />
           <span class="quiet">${share === 0 ? "admin access" : share < 1000 ? `${share / 10} %` : ""} ${age(fleet.claims.created[claim])}</span>
         </li>`;

@@ -11,9 +11,11 @@ const HEAD = 0.56;
 const SECTION_GAP = 0.26;
 const SPACING = 0.34; // between cards
 const SCALE_MAX = 112; // pixels a unit when a small fleet is fitted
+// Every screen has the same layout, so that a link shows the same place everywhere.
+const [WIDTH, HEIGHT] = [1000, 800];
 
-/** Return the layout for a fleet, for a viewport of width x height pixels. */
-export function layOut(fleet, width, height) {
+/** Return the layout of a fleet. */
+export function layOut(fleet) {
   const cards = groupIntoCards(fleet);
   const cells = {
     x: new Float32Array(fleet.deviceCount),
@@ -23,7 +25,7 @@ export function layOut(fleet, width, height) {
     card: new Int32Array(fleet.deviceCount).fill(-1),
   };
   cards.forEach((card, index) => fillCard(fleet, card, index, cells));
-  const shelves = packToFit(cards, width, height);
+  const shelves = packToFit(cards, WIDTH, HEIGHT);
   for (const card of cards) {
     for (const device of card.devices) {
       cells.x[device] += card.x;

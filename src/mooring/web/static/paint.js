@@ -268,7 +268,9 @@ function fillCell({ context, palette, scene, scale, patterns }, device, x, y, wi
   if (look.pattern === HALF) fillLevel(context, palette, scene, device, x, y, width, height, radius, hasPath);
   else if (look.pattern && patterns[look.pattern]) {
     context.fillStyle = patterns[look.pattern];
-    shape();
+    // Names are above, where no line crosses them.
+    if (scale < 36) shape();
+    else context.fillRect(x, y + height / 2, width, height / 2);
   }
   if (isPart) {
     context.strokeStyle = palette.card;

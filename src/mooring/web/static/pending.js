@@ -160,14 +160,22 @@ function Since({ fleet, pod }) {
   </p>`;
 }
 
+/** The steps that leave fewer devices than the one before, and the last. */
+function narrowing(funnel) {
+  return funnel.filter((step, i) => !i || i === funnel.length - 1 || step.count !== funnel[i - 1].count);
+}
+
 function Request({ request }) {
+  const steps = narrowing(request.funnel ?? []);
+  // CLAIM: REQUEST, of which the claim's name is long and made up.
+  const name = (request.name ?? "").split(": ").at(-1);
   // A fleet has 40,000 devices where the last steps have 3: lengths are logarithms.
-  const most = Math.max(1, ...(request.funnel ?? []).map((step) => Math.log1p(step.count)));
+  const most = Math.max(1, ...steps.map((step) => Math.log1p(step.count)));
   return html`<div class="request">
-    <h3>${request.name ? `Request ${request.name}` : "Request"} <span class="quiet">${request.wants}</span></h3>
+    <h3 title=${request.name}>${name ? `Request ${name}` : "Request"} <span class="quiet">${request.wants}</span></h3>
     ${request.node && html`<p class="quiet small">on node <button type="button" class="link" onClick=${() => store.select("node", request.node)}>${request.node}</button>, the nearest</p>`}
     <ol class="funnel" aria-label="Devices left after each question">
-      ${(request.funnel ?? []).map(
+      ${steps.map(
         (step, i) => html`<li>
           <span class="bar"><i style=${{ width: `${(100 * Math.log1p(step.count)) / most}%` }} class=${step.count ? `step-${Math.min(i, 4)}` : "none"}></i></span>
           <b>${step.count.toLocaleString("en")}</b><span>${step.label}</span>

@@ -39,7 +39,7 @@ const CHOICES = {
   cel: "",
   whatif: "", // changes, one a line; or: fix NAMESPACE/NAME NUMBER
   at: "", // revision
-  cam: "", // x,y,scale; empty: all of the fleet
+  cam: "", // x,y,scale: what is in the middle; empty: all of the fleet
   only: "", // a driver
 };
 
@@ -52,8 +52,8 @@ export const camera = computed(() => {
   return scale > 0 && Number.isFinite(x + y + scale) ? { x, y, scale } : null;
 });
 
-export function setCamera(view) {
-  chosen.cam.value = view ? [view.x, view.y, view.scale].map((n) => +n.toFixed(3)).join(",") : "";
+export function setCamera(middle) {
+  chosen.cam.value = middle ? [middle.x, middle.y, middle.scale].map((n) => +n.toFixed(3)).join(",") : "";
 }
 
 export const selection = computed(() => {

@@ -18,8 +18,7 @@ function position() {
   const at = Number(store.chosen.at.value);
   const all = points();
   if (!store.chosen.at.value) return all.length - 1;
-  const found = all.findIndex(([revision]) => revision >= at);
-  return found < 0 ? all.length - 1 : found;
+  return Math.max(0, all.findLastIndex(([revision]) => revision <= at));
 }
 
 function go(index) {
@@ -77,8 +76,8 @@ function Track({ all, here }) {
   const last = all.at(-1)[0];
   const marks = store.history.value.marks.slice(-MARKS_MAX);
   const place = (revision) => {
-    const index = all.findIndex(([each]) => each >= revision);
-    return (100 * (index < 0 ? all.length - 1 : index)) / Math.max(1, all.length - 1);
+    const index = Math.max(0, all.findLastIndex(([each]) => each <= revision));
+    return (100 * index) / Math.max(1, all.length - 1);
   };
   return html`<div class="track">
     <div class="ticks" aria-hidden="true">

@@ -1,11 +1,20 @@
 /** Times, ages and counts in words. */
-import { fleet, session } from "./store.js";
+import { computed, signal } from "./vendor.js";
+import { chosen, fleet, session } from "./store.js";
 
-/** Return the seconds since 1970 that ages refer to. */
+const TICK_MS = 10000;
+const tick = signal(0);
+setInterval(() => tick.value++, TICK_MS);
+
+// How far the clock of the source is ahead of ours when its session was read.
+const ahead = computed(() => (Date.parse(session.value?.now) || Date.now()) - Date.now());
+
+/** Return the seconds since 1970 that ages refer to: now, or the moment that is shown. */
 export function nowOf() {
   const shown = fleet.value?.time;
-  if (session.value?.live && shown) return Math.max(Date.parse(shown) / 1000, 0);
-  return Date.parse(session.value?.now ?? shown ?? "") / 1000 || Date.now() / 1000;
+  if (chosen.at.value && shown) return Date.parse(shown) / 1000;
+  if (!session.value?.live) return Date.parse(session.value?.now ?? shown) / 1000 || Date.now() / 1000;
+  return tick.value >= 0 ? (Date.now() + ahead.value) / 1000 : 0;
 }
 
 /** Return an age as kubectl writes it: 45s, 12m, 3h, 5d. */
