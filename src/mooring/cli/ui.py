@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -29,10 +28,7 @@ from mooring.cli.output import Progress, warn
 from mooring.cli.plan import planned
 from mooring.cli.server_options import data_dir_option
 from mooring.cli.terminal import say
-from mooring.insight.answer.answer import answers
 from mooring.insight.errors import ArchiveError
-from mooring.insight.explain.pods import DiagnosisTimeLimit
-from mooring.insight.plan.planner import Plan
 from mooring.insight.plan.refused import with_unscheduled
 
 if TYPE_CHECKING:
@@ -144,31 +140,23 @@ def _print_link(data_dir: Path, show: Callable[[str], None]) -> None:
 
 def static_feed(given: ClusterInput, title: str, source: str) -> Feed:
     """Return a feed of objects that do not change, with the causes of its pending pods."""
+    from mooring.web.causes import find_causes
     from mooring.web.feed import Feed, SourceFacts
 
     plan = with_unscheduled(planned(given))
     feed = Feed(SourceFacts(title, source), given.context, plan=plan)
-    feed.explain(_causes(given, plan))
-    feed.publish(plan.before.objects(), revision=1, time=given.context.now)
-    return feed
-
-
-def _causes(given: ClusterInput, plan: Plan) -> Any:
-    from mooring.web.causes import causes_of
-
-    limit = DiagnosisTimeLimit(time.monotonic)
     with Progress("nodes looked at") as progress:
-        found = answers(
+        causes = find_causes(
             plan,
-            plan.pending,
             given.context,
             refused=given.refused_objects,
             dropped=given.dropped_fields,
             unread=given.unread,
-            effort=limit.effort,
             progress=progress,
         )
-        return causes_of(plan, found)
+    feed.explain(causes)
+    feed.publish(plan.before.objects(), revision=1, time=given.context.now)
+    return feed
 
 
 def recording_feed(sources: Sources) -> Feed | None:

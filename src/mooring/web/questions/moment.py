@@ -70,12 +70,7 @@ class Moment:
     @cached_property
     def plan(self) -> Plan:
         """Where pending pods would go."""
-        return with_unscheduled(self.planned(self.snapshot))
-
-    def planned(self, snapshot: Snapshot) -> Plan:
-        """Return the plan of a snapshot, in bounded time, or raise TooManyPodsError."""
-        limit = EvaluationLimit(time.monotonic, each_s=EACH_S, all_s=ALL_S)
-        return plan(snapshot, self.context, limit=limit)
+        return with_unscheduled(bounded_plan(self.snapshot, self.context))
 
     def column(self, values: Mapping[DeviceName, int]) -> Column:
         """Return a column over the devices of the fleet; 0 for those without a value."""
@@ -85,6 +80,12 @@ class Moment:
             if 0 <= row < len(found):
                 found[row] = value
         return found
+
+
+def bounded_plan(snapshot: Snapshot, context: Context) -> Plan:
+    """Return the plan of a snapshot, in bounded time, or raise TooManyPodsError."""
+    limit = EvaluationLimit(time.monotonic, each_s=EACH_S, all_s=ALL_S)
+    return plan(snapshot, context, limit=limit)
 
 
 def _are_same(before: Sequence[object], after: Sequence[object]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from mooring.api.core.pod import Pod
 from mooring.api.documents import CORE, KUBERNETES, read
 from mooring.api.errors import ApiError
 from mooring.api.tolerations import DeviceName
@@ -25,11 +26,14 @@ from mooring.insight.whatif import (
 from mooring.insight.whatif.change_words import ChangeWords
 from mooring.insight.whatif.difference import PodChange
 from mooring.insight.whatif.taint_words import TaintTextError
+from mooring.scheduler.scheduling_cycle import Pending
 from mooring.web.errors import BadRequestError, UnusableError
+from mooring.web.owner_rows import PodKey
+from mooring.web.pending import Cause
 from mooring.web.questions.explain import answer_for, pending_pod
 from mooring.web.questions.fixed import fixed_snapshot
 from mooring.web.questions.ghosts import ghosts
-from mooring.web.questions.moment import Moment
+from mooring.web.questions.moment import Moment, bounded_plan
 
 CHANGES_MAX: Final = 50
 LINES_MAX: Final = 500
@@ -101,13 +105,14 @@ def _answer(moment: Moment, before: ChangedCluster, after: ChangedCluster) -> di
     plans: list[Plan] = []
 
     def make_plan(snapshot: Snapshot) -> Plan:
-        plans.append(moment.planned(snapshot))
+        plans.append(bounded_plan(snapshot, moment.context))
         return plans[-1]
 
     found = compare(before, after, moment.context, make_plan)
     old, new = plans
     scene = moment.copy_scene()
     scene.move_to(new.after)
+    scene.explain({_key(each.pod): _cause(each) for each in new.pending})
     fleet = scene.fleet(moment.fleet.revision, moment.fleet.time)
     ghost, places = ghosts(moment.fleet, fleet)
     return {
@@ -123,6 +128,14 @@ def _answer(moment: Moment, before: ChangedCluster, after: ChangedCluster) -> di
             **({} if ghost.groups is None else {"groups": ghost.groups}),
         },
     }
+
+
+def _key(pod: Pod) -> PodKey:
+    return pod.metadata.namespace, pod.metadata.name
+
+
+def _cause(pending: Pending) -> Cause:
+    return Cause(pending.message or pending.reason, pending.pod.metadata.uid)
 
 
 def _placed(
