@@ -319,7 +319,8 @@ function inTwo(context, name, width, scale) {
   if (scale < 44 || context.measureText(name).width <= width) return [name, ""];
   for (let at = name.length; (at = name.lastIndexOf("-", at - 1)) > 0; ) {
     const first = name.slice(0, at + 1);
-    if (context.measureText(first).width <= width) return [first, name.slice(at + 1)];
+    const rest = name.slice(at + 1);
+    if (Math.max(context.measureText(first).width, context.measureText(rest).width) <= width) return [first, rest];
   }
   return [name, ""];
 }
@@ -394,7 +395,7 @@ function write(context, text, x, y, width) {
     const letters = Math.floor((text.length * width) / wide) - 1;
     if (letters < 2) return x;
     // The end of a name tells more than its middle: worker-0012, pci-0000-9a-00-0.
-    const tail = letters < 10 ? letters : Math.ceil(letters * 0.6);
+    const tail = letters < 10 && text.length > 14 ? letters : Math.ceil(letters * 0.6);
     shown = `${text.slice(0, letters - tail)}…${text.slice(-tail)}`;
     wide = width;
   }

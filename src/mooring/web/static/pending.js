@@ -1,6 +1,6 @@
 /** The left column: pending pods by cause; the chosen one with funnel, conflict and fixes. */
 import { html, signal, effect, untracked } from "./vendor.js";
-import { ask, pose, travel } from "./api.js";
+import { ask, isFile, pose, travel } from "./api.js";
 import * as store from "./store.js";
 import { tryFix } from "./what_if.js";
 import { Rights } from "./states.js";
@@ -193,7 +193,7 @@ function Fixes({ pod, fixes }) {
     <ol class="fixes">
       ${fixes.map((fix) => {
         const key = `fix ${pod} ${fix.number}`;
-        if (fix.isAdvice) return html`<li class="advice"><span class="tag">advice</span> ${fix.text}</li>`;
+        if (fix.isAdvice || isFile()) return html`<li class="advice">${fix.isAdvice && html`<span class="tag">advice</span> `}${fix.text}</li>`;
         return html`<li>
           <button type="button" class="fix" aria-pressed=${tried === key} onClick=${() => tryFix(pod, fix.number)}>
             <span>${fix.text}</span>${fix.node && html`<span class="quiet">gets node ${fix.node}</span>`}

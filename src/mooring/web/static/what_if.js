@@ -60,6 +60,13 @@ export function tryChange(change) {
   store.chosen.play.value = "what-if";
 }
 
+/** A change in words: a fix as its explanation has it. */
+function labelOf(change) {
+  const [, pod, number] = change.match(/^fix (\S+) (\d+)$/) ?? [];
+  const fixes = pod === store.chosen.pod.value ? (store.explanation.value?.answer?.fixes ?? []) : [];
+  return fixes.find((fix) => fix.number === Number(number))?.text ?? change.split("\n")[0];
+}
+
 function drop(change) {
   store.chosen.whatif.value = changesOf(store.chosen.whatif.value)
     .filter((each) => each !== change)
@@ -120,7 +127,7 @@ export function WhatIf() {
       ${refusal.value && html`<p class="refusal" role="alert">${refusal.value}</p>`}
       <ul class="chips" aria-label="Changes that are tried">
         ${(text.startsWith("fix ") ? [text] : changesOf(text)).map(
-          (change) => html`<li><span>${change.split("\n")[0]}</span><button type="button" aria-label=${`Remove ${change.split("\n")[0]}`} onClick=${() => (text.startsWith("fix ") ? (store.chosen.whatif.value = "") : drop(change))}>×</button></li>`,
+          (change) => html`<li><span>${labelOf(change)}</span><button type="button" aria-label=${`Remove ${labelOf(change)}`} onClick=${() => (text.startsWith("fix ") ? (store.chosen.whatif.value = "") : drop(change))}>×</button></li>`,
         )}
       </ul>
       ${text && html`<button type="button" class="link" onClick=${() => (store.chosen.whatif.value = "")}>Clear, and show the fleet as it is</button>`}
