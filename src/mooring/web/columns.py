@@ -22,6 +22,8 @@ DECODED_MAX: Final = 10_000_000
 
 def encode(column: Sequence[int]) -> Encoded:
     """Return a column in its shortest form."""
+    if not column:
+        return []
     runs = [(value, sum(1 for _ in run)) for value, run in groupby(column)]
     if len(runs) * RUN_LENGTH_MIN <= len(column):
         return {"rle": list(chain.from_iterable(runs))}

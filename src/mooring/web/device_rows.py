@@ -61,6 +61,8 @@ class DeviceRows:
         self.nodes: dict[str, Column] = {}
         self.devices: dict[str, Column] = {}
         self.holdings: Rows[HoldingKey] = Rows(device=-1, claim=-1, share=0)
+        self._fill_nodes({}, ())
+        self._fill_devices(())
 
     def copy(self, strings: Strings) -> DeviceRows:
         """Return the same rows, with other names to come."""

@@ -88,7 +88,13 @@ def read_fleet(tree: Mapping[str, Any]) -> Fleet:
     )
 
 
-def delta(before: Fleet, after: Fleet, *, cells_max: int = CELLS_MAX) -> Delta | None:
+def delta(
+    before: Fleet,
+    after: Fleet,
+    *,
+    cells_max: int = CELLS_MAX,
+    keys: Mapping[str, tuple[str, ...]] = KEYS,
+) -> Delta | None:
     """Return the changes; None if rows moved or vanished, or if there are too many."""
     strings = tuple(after.strings[len(before.strings) :])
     if len(after.strings) < len(before.strings):
@@ -98,7 +104,7 @@ def delta(before: Fleet, after: Fleet, *, cells_max: int = CELLS_MAX) -> Delta |
     cells = 0
     for name in TABLES:
         rows = before.rows(name)
-        if after.rows(name) < rows or not _has_same_keys(before, after, name, rows):
+        if after.rows(name) < rows or not _has_same_keys(before, after, name, rows, keys):
             return None
         for column, values in after.tables[name].items():
             found = _differences(before.tables[name][column], values)
@@ -114,9 +120,11 @@ def delta(before: Fleet, after: Fleet, *, cells_max: int = CELLS_MAX) -> Delta |
     return Delta(after.revision, after.time, changed, added, strings, groups)
 
 
-def _has_same_keys(before: Fleet, after: Fleet, name: str, rows: int) -> bool:
+def _has_same_keys(
+    before: Fleet, after: Fleet, name: str, rows: int, keys: Mapping[str, tuple[str, ...]]
+) -> bool:
     old, new = before.tables[name], after.tables[name]
-    return all(old[key] == new[key][:rows] for key in KEYS.get(name, ()))
+    return all(old[key] == new[key][:rows] for key in keys.get(name, ()))
 
 
 def _differences(before: Sequence[int], after: Sequence[int]) -> list[tuple[int, int]]:

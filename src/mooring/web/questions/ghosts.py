@@ -40,6 +40,8 @@ GONE: Final[dict[str, dict[str, int]]] = {
     "claims": {"namespace": 0, "name": 0, "created": -1, "pod": -1},
     "pods": {"namespace": 0, "name": 0, "node": -1, "state": 0, "created": -1, "group": -1},
 }
+MISSING: Final = 6
+PLACE: Final = ("node", "numa", "root")
 ORDER: Final = ("nodes", "devices", "pods", "claims", "holdings")  # referred to first
 
 
@@ -49,7 +51,7 @@ def ghosts(before: Fleet, after: Fleet) -> tuple[Delta, list[int]]:
     The second value has the new row of each device of the other fleet.
     """
     moved, devices = _over(before, after)
-    found = delta(before, moved, cells_max=1 << 40)
+    found = delta(before, moved, cells_max=1 << 40, keys={})
     assert found is not None
     return found, devices
 
@@ -112,12 +114,15 @@ def _placed(
             row, size = size, size + 1
         places.append(row)
     found: dict[str, Column] = {}
+    known_rows, kept = len(before[keys[0]]), PLACE if name == "devices" else ()
     for column, values in moved.items():
         target = list(before[column])
         target += [0] * (size - len(target))
         for row in gone:
             target[row] = GONE[name].get(column, target[row])
-        for row, value in zip(places, values, strict=True):
+        for number, (row, value) in enumerate(zip(places, values, strict=True)):
+            if row < known_rows and column in kept and moved["state"][number] == MISSING:
+                continue  # In no slice any more, it is drawn where it was.
             target[row] = value
         found[column] = target
     return found, places
