@@ -1,9 +1,10 @@
 /** Ask the server, or the data of a single file; follow the events of the server. */
-import { batch } from "./vendor.js";
+import { batch, effect } from "./vendor.js";
 import { Fleet } from "./columns.js";
 import * as store from "./store.js";
 
 const RETRY_MS = [1000, 2000, 4000, 8000];
+const HISTORY_MS = 2000;
 const ANSWER_MS_MAX = 30000;
 
 export class Refused extends Error {
@@ -82,7 +83,6 @@ async function connect() {
     store.session.value = await ask("session");
     await loadFleet();
     retries = 0;
-    loadHistory();
   } catch (error) {
     lost(error);
   }
@@ -106,8 +106,26 @@ export async function loadFleet() {
   if (!inlined && store.session.value.live && !at) listen();
 }
 
-export async function loadHistory() {
-  if (!store.session.value?.history || inlined) return;
+let historyTimer = 0;
+
+/** Read the history while something shows it, again after changes but not more often than that. */
+export function followHistory() {
+  effect(() => {
+    const isShown = store.chosen.play.value === "time" || store.chosen.pod.value;
+    const isLoaded = store.changes.value > 0 && store.session.value?.history;
+    if (!isShown || !isLoaded || inlined || historyTimer) return;
+    loadHistory();
+    historyTimer = setTimeout(() => {
+      historyTimer = 0;
+      if (historyOf !== store.fleet.value.revision) loadHistory();
+    }, HISTORY_MS);
+  });
+}
+
+let historyOf = 0; // the revision at which it was read
+
+async function loadHistory() {
+  historyOf = store.fleet.peek().revision;
   try {
     store.history.value = await ask("history");
   } catch {

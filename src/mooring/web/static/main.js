@@ -1,6 +1,6 @@
 /** The page: header, three columns, the play pane; keyboard of the whole page. */
 import { html, render } from "./vendor.js";
-import { start } from "./api.js";
+import { followHistory, start } from "./api.js";
 import { Cel, followCel } from "./cel.js";
 import { FleetMap, Legend, Toolbar } from "./fleet.js";
 import { Help, Hint } from "./help.js";
@@ -106,6 +106,7 @@ function onKey(event) {
 }
 
 store.keepInAddress();
+followHistory();
 followPending();
 followSelection();
 followCel();

@@ -46,7 +46,7 @@ function play() {
 
 export function Time() {
   const all = points();
-  if (isFile() || !store.session.value?.history || all.length < 2) {
+  if (isFile() || !store.session.value?.history || all.length < 1) {
     return html`<p class="quiet pane">
       ${isFile()
         ? "This file shows one moment. A recording has more: "
