@@ -55,7 +55,7 @@ async def page_beside(made: Assembled, settings: Settings) -> AsyncIterator[Page
     rights = UserRights(router.authorizer, feed)
     hosts = LOOPBACK | {settings.address, settings.advertised, *settings.names}
     page = Page(feed, rights.access, hosts=hosts)
-    door = PageDoor(page)
+    door = PageDoor(page, is_secure=made.credentials is not None)
     follow = partial(_follow, feed, page, partial(_client, made, settings))
     following = asyncio.create_task(keep_running("the page", follow))
     router.extensions.append(door)

@@ -30,8 +30,9 @@ class PageDoor:
 
     prefix = PREFIX
 
-    def __init__(self, page: Page[User]) -> None:
+    def __init__(self, page: Page[User], *, is_secure: bool) -> None:
         self.page = page
+        self._is_secure = is_secure  # whether the server speaks TLS
 
     async def answer(
         self, request: Request, authenticate: Callable[[], Awaitable[User | None]]
@@ -42,7 +43,7 @@ class PageDoor:
             user = await authenticate()
             return None if user is None or user.name == ANONYMOUS.name else user
 
-        return await self.page.answer(request, known)
+        return await self.page.answer(request, known, is_secure=self._is_secure)
 
 
 class UserRights:

@@ -51,9 +51,15 @@ class Logins(Generic[U]):
             return None
         return self._grant(self._sessions, grant.user, SESSION_S, SESSIONS_MAX)
 
-    def user(self, header: str) -> U | None:
+    @staticmethod
+    def cookie_name(host: str) -> str:
+        """Return the name of the cookie at a host, whose ports share their cookies."""
+        port = host.rpartition(":")[2]
+        return f"{COOKIE}-{port}" if port.isascii() and port.isdigit() else COOKIE
+
+    def user(self, header: str, host: str) -> U | None:
         """Return the user of a Cookie header; None if nobody is signed in."""
-        value = _cookie_value(header)
+        value = _cookie_value(header, self.cookie_name(host))
         grant = self._sessions.get(_digest(value)) if value else None
         return None if grant is None or grant.until_s <= self._clock() else grant.user
 
@@ -68,19 +74,17 @@ class Logins(Generic[U]):
         return token
 
 
-def cookie_header(value: str, *, is_secure: bool) -> str:
+def cookie_header(name: str, value: str, *, is_secure: bool) -> str:
     """Return the Set-Cookie header of a session."""
     secure = "; Secure" if is_secure else ""
-    return (
-        f"{COOKIE}={value}; Path=/ui; Max-Age={int(SESSION_S)}; HttpOnly; SameSite=Strict{secure}"
-    )
+    return f"{name}={value}; Path=/ui; Max-Age={int(SESSION_S)}; HttpOnly; SameSite=Strict{secure}"
 
 
-def _cookie_value(header: str) -> str:
+def _cookie_value(header: str, name: str) -> str:
     if len(header) > COOKIE_LENGTH_MAX:
         return ""
     try:
-        found = SimpleCookie(header).get(COOKIE)
+        found = SimpleCookie(header).get(name)
     except CookieError:
         return ""
     return "" if found is None else found.value

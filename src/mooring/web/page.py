@@ -79,7 +79,6 @@ class Page(Generic[U]):
         access: Access[U],
         *,
         hosts: Container[str] = LOOPBACK,
-        is_secure: bool = False,
         files: Mapping[str, StaticFile] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -90,7 +89,6 @@ class Page(Generic[U]):
         self._feed = feed
         self._access = access
         self._hosts = hosts
-        self._is_secure = is_secure
         self._files = static_files() if files is None else files
 
     async def close(self) -> None:
@@ -99,11 +97,17 @@ class Page(Generic[U]):
         await self.views.close()
 
     async def answer(
-        self, request: Request, authenticate: Callable[[], Awaitable[U | None]]
+        self,
+        request: Request,
+        authenticate: Callable[[], Awaitable[U | None]],
+        *,
+        is_secure: bool = False,
     ) -> Answer:
         """Return the response to a request; `authenticate` knows other credentials than cookies."""
         try:
             check_origin(request, self._hosts)
+            if request.path == f"{PREFIX}/login":
+                return self._login(request, is_secure=is_secure)
             return await self._answer(request, authenticate)
         except PageError as error:
             return error_response(error)
@@ -112,13 +116,11 @@ class Page(Generic[U]):
         self, request: Request, authenticate: Callable[[], Awaitable[U | None]]
     ) -> Answer:
         path = request.path.removeprefix(PREFIX)
-        if path == "/login":
-            return self._login(request)
         if path == "/link":
             return await self._link(request, authenticate)
         if path in ("", "/") or path.startswith("/static/"):
             return self._static(path, request)
-        user = self.logins.user(request.headers.get("cookie", ""))
+        user = self.logins.user(request.headers.get("cookie", ""), request.headers.get("host", ""))
         if user is None:
             user = await authenticate()
         if user is None:
@@ -186,15 +188,16 @@ class Page(Generic[U]):
 
     # --- signing in ---------------------------------------------------------------------------
 
-    def _login(self, request: Request) -> Response:
+    def _login(self, request: Request, *, is_secure: bool) -> Response:
         if request.method != "GET":
             raise MethodError("A link is opened with GET.")
         cookie = self.logins.redeem(request.query.get("token", ""))
         if cookie is None:
             return message_page("This link does not work any more", LINK_HELP, 403)
+        name = self.logins.cookie_name(request.headers.get("host", ""))
         headers = (
             ("Location", f"{PREFIX}/"),
-            ("Set-Cookie", cookie_header(cookie, is_secure=self._is_secure)),
+            ("Set-Cookie", cookie_header(name, cookie, is_secure=is_secure)),
             *NO_STORE,
         )
         return Response(b"", 303, "text/plain; charset=utf-8", headers)
