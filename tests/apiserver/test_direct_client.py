@@ -86,7 +86,8 @@ def play(
 
 
 def over_asgi(made: Assembled, user: str) -> ApiClient:
-    scope = {PEER: made.certificate_of(user)}
+    assert made.credentials is not None
+    scope = {PEER: made.credentials.client_certificate(user)}
     return in_process_client(made.application, manager="kube-scheduler", scope=scope)
 
 

@@ -79,7 +79,10 @@ def at_cluster(folder: Path, scenario: Scenario, *, auditing: Auditing | None = 
 
     async def run() -> None:
         async with asyncio.timeout(60), assembled(settings) as made:
-            client = in_process_client(made.application, scope={PEER: made.certificate_of(ADMIN)})
+            assert made.credentials is not None
+            client = in_process_client(
+                made.application, scope={PEER: made.credentials.client_certificate(ADMIN)}
+            )
             async with page_beside(made, settings) as page, client:
                 for value in (*_roles(), *OBJECTS):
                     await client.write(Create(value))
@@ -182,8 +185,10 @@ def test_a_link_signs_in_who_asked_for_it(tmp_path: Path) -> None:
 def test_changes_of_the_cluster_reach_the_page(tmp_path: Path) -> None:
     async def scenario(cluster: Cluster) -> None:
         await cluster.until(lambda fleet: "n2" not in fleet["nodes"])
+        assert cluster.made.credentials is not None
         client = in_process_client(
-            cluster.made.application, scope={PEER: cluster.made.certificate_of(ADMIN)}
+            cluster.made.application,
+            scope={PEER: cluster.made.credentials.client_certificate(ADMIN)},
         )
         async with client:
             for value in machine("n2"):

@@ -21,12 +21,12 @@ from mooring.api.resource.v1 import (
     DeviceTaint,
 )
 from mooring.web.columns import decode
-from mooring.web.errors import BadRequestError, PageError, UnusableError
+from mooring.web.errors import BadQuestionError, PageError, UnusableError
 from mooring.web.fleet import Delta, apply
 from mooring.web.questions.cel import ERROR, NO, YES, cel_answer
 from mooring.web.questions.details import device_answer, object_answer
 from mooring.web.questions.explain import explain_answer
-from mooring.web.questions.moment import Moment
+from mooring.web.questions.moment import ShownMoment
 from mooring.web.questions.what_if import fix_answer, what_if_answer
 from mooring.web.scene import Scene
 from tests.insight.topologies import claim, counters, device, partition, result, slice_of
@@ -47,10 +47,10 @@ def roomy(name: str) -> Node:
     return Node(metadata=ObjectMeta(name=name), status=NodeStatus(allocatable=ROOM))
 
 
-def moment_of(*objects: Any) -> Moment:
+def moment_of(*objects: Any) -> ShownMoment:
     scene = Scene(CONTEXT, objects)
     rows = scene.rows
-    return Moment(
+    return ShownMoment(
         scene.snapshot,
         scene.fleet(1, ""),
         tuple(rows.usages),
@@ -79,11 +79,11 @@ CLUSTER = [
 
 
 @pytest.fixture
-def moment() -> Moment:
+def moment() -> ShownMoment:
     return moment_of(*CLUSTER)
 
 
-def by_name(moment: Moment, column: Any) -> dict[str, int]:
+def by_name(moment: ShownMoment, column: Any) -> dict[str, int]:
     values = decode(column)
     return {
         f"{each.id.pool}/{each.id.device}": value
@@ -94,7 +94,7 @@ def by_name(moment: Moment, column: Any) -> dict[str, int]:
 # --- explain ----------------------------------------------------------------------------------
 
 
-def test_a_pending_pod_is_explained_and_painted(moment: Moment) -> None:
+def test_a_pending_pod_is_explained_and_painted(moment: ShownMoment) -> None:
     answer = explain_answer(moment, "team", "big")
     assert "2 of 3 free" in answer["cause"]
     assert answer["fixes"][0]["number"] == 1
@@ -119,7 +119,7 @@ def test_a_pending_pod_is_explained_and_painted(moment: Moment) -> None:
     }
 
 
-def test_a_pod_that_does_not_wait_has_no_explanation(moment: Moment) -> None:
+def test_a_pod_that_does_not_wait_has_no_explanation(moment: ShownMoment) -> None:
     fits = moment_of(*CLUSTER, *waiting("small", count=1))
     with pytest.raises(UnusableError, match="would get node"):
         explain_answer(fits, "team", "small")
@@ -128,7 +128,7 @@ def test_a_pod_that_does_not_wait_has_no_explanation(moment: Moment) -> None:
 # --- what if ----------------------------------------------------------------------------------
 
 
-def test_what_a_change_does_is_drawn_over_the_fleet(moment: Moment) -> None:
+def test_what_a_change_does_is_drawn_over_the_fleet(moment: ShownMoment) -> None:
     answer = what_if_answer(moment, ["delete-claim team/busy", "drain n2"])
     assert (answer["pendingBefore"], answer["pendingAfter"]) == (1, 0)
     (placed,) = answer["placed"]
@@ -144,7 +144,7 @@ def test_what_a_change_does_is_drawn_over_the_fleet(moment: Moment) -> None:
     assert "team/busy" not in after["claims"]
 
 
-def test_a_removed_node_stays_as_a_ghost(moment: Moment) -> None:
+def test_a_removed_node_stays_as_a_ghost(moment: ShownMoment) -> None:
     answer = what_if_answer(moment, ["remove-node n2"])
     after = apply(Delta(1, "", **answer["after"]), moment.fleet)
     names = [after.strings[each] for each in after.tables["nodes"]["name"]]
@@ -153,7 +153,7 @@ def test_a_removed_node_stays_as_a_ghost(moment: Moment) -> None:
     assert told(after)["devices"][f"{GPU}/n2/gpu-0"][3] == 6
 
 
-def test_machines_of_a_profile_are_added_after_all_others(moment: Moment) -> None:
+def test_machines_of_a_profile_are_added_after_all_others(moment: ShownMoment) -> None:
     answer = what_if_answer(moment, ["add-profile example-gpu"])
     after = apply(Delta(1, "", **answer["after"]), moment.fleet)
     assert after.rows("nodes") > moment.fleet.rows("nodes")
@@ -161,7 +161,7 @@ def test_machines_of_a_profile_are_added_after_all_others(moment: Moment) -> Non
         assert after.tables["devices"][name][: len(column)] == column
 
 
-def test_a_manifest_is_added(moment: Moment) -> None:
+def test_a_manifest_is_added(moment: ShownMoment) -> None:
     manifest = (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: c, image: i}]}"
     )
@@ -169,7 +169,7 @@ def test_a_manifest_is_added(moment: Moment) -> None:
     assert {each["name"] for each in answer["placed"]} == {"x"}
 
 
-def test_a_fix_is_made(moment: Moment) -> None:
+def test_a_fix_is_made(moment: ShownMoment) -> None:
     fixes = explain_answer(moment, "team", "big")["fixes"]
     number = next(fix["number"] for fix in fixes if not fix["isAdvice"])
     answer = fix_answer(moment, "team", "big", number)
@@ -179,11 +179,11 @@ def test_a_fix_is_made(moment: Moment) -> None:
     if advice is not None:
         with pytest.raises(UnusableError, match="advice"):
             fix_answer(moment, "team", "big", advice)
-    with pytest.raises(BadRequestError):
+    with pytest.raises(BadQuestionError):
         fix_answer(moment, "team", "big", 99)
 
 
-def test_asking_changes_nothing(moment: Moment) -> None:
+def test_asking_changes_nothing(moment: ShownMoment) -> None:
     before = told(moment.copy_scene().fleet(1, ""))
     what_if_answer(moment, ["remove-node n1", "delete-claim team/busy"])
     explain_answer(moment, "team", "big")
@@ -196,7 +196,7 @@ def test_asking_changes_nothing(moment: Moment) -> None:
     ["", "fly n1", "drain", "drain nowhere", "taint-node n1", "taint-device a/b/c=k:NoSchedule",
      "add-profile none", "add {", "add kind: Pod", "remove-rule x", "delete-claim x"],
 )  # fmt: skip
-def test_a_change_that_cannot_be_is_refused(moment: Moment, change: str) -> None:
+def test_a_change_that_cannot_be_is_refused(moment: ShownMoment, change: str) -> None:
     with pytest.raises(PageError):
         what_if_answer(moment, [change])
 
@@ -211,7 +211,7 @@ def test_words_of_any_kind_are_an_answer_or_an_error(changes: list[str]) -> None
 # --- CEL --------------------------------------------------------------------------------------
 
 
-def test_an_expression_is_painted_with_its_cost(moment: Moment) -> None:
+def test_an_expression_is_painted_with_its_cost(moment: ShownMoment) -> None:
     answer = cel_answer(moment, 'device.driver == "nic.example.com"')
     assert [name for name, v in by_name(moment, answer["devices"]).items() if v == YES] == [
         "n1/nic-0"
@@ -222,7 +222,7 @@ def test_an_expression_is_painted_with_its_cost(moment: Moment) -> None:
     assert (part["yes"], part["of"]) == (1, 6)
 
 
-def test_errors_are_painted_and_told(moment: Moment) -> None:
+def test_errors_are_painted_and_told(moment: ShownMoment) -> None:
     answer = cel_answer(moment, 'device.attributes["gpu.example.com"].numaNode == 1')
     painted = by_name(moment, answer["devices"])
     assert painted["n1/nic-0"] == ERROR
@@ -232,7 +232,7 @@ def test_errors_are_painted_and_told(moment: Moment) -> None:
     assert (error["count"], error["example"]) == (1, "nic.example.com/n1/nic-0")
 
 
-def test_what_was_meant_is_a_hint(moment: Moment) -> None:
+def test_what_was_meant_is_a_hint(moment: ShownMoment) -> None:
     hints = cel_answer(moment, 'device.driver == "gpu.exampel.com"')["hints"]
     assert hints[0] == 'did you mean device.driver == "gpu.example.com"'
     answer = cel_answer(moment, "device.driver = 3")
@@ -250,7 +250,7 @@ def test_any_text_is_evaluated_or_refused(text: str) -> None:
 # --- details ----------------------------------------------------------------------------------
 
 
-def test_a_device_tells_everything_about_it(moment: Moment) -> None:
+def test_a_device_tells_everything_about_it(moment: ShownMoment) -> None:
     answer = device_answer(moment, GPU, "n1", "gpu-0")
     assert answer["state"] == "taken"
     assert [holder["claim"] for holder in answer["holders"]] == ["busy"]
@@ -275,7 +275,7 @@ def test_counters_say_what_is_used() -> None:
     }  # fmt: skip
 
 
-def test_an_object_is_shown_with_its_newest_events(moment: Moment) -> None:
+def test_an_object_is_shown_with_its_newest_events(moment: ShownMoment) -> None:
     about = ObjectReference(kind="Pod", namespace="team", name="big")
     events = [
         Event(metadata=ObjectMeta(name=f"e{n}"), involved_object=about, reason=f"R{n}", count=n)

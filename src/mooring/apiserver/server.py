@@ -157,11 +157,6 @@ class Assembled(NamedTuple):
     context: ServerContext
     credentials: Credentials | None  # None: without RBAC
 
-    def certificate_of(self, user: str) -> bytes:
-        """Return the certificate of a user, as TLS would hand it over."""
-        assert self.credentials is not None
-        return ssl.PEM_cert_to_DER_cert(self.credentials.clients[user].certificate.decode())
-
 
 @asynccontextmanager
 async def assembled(

@@ -14,13 +14,13 @@ from mooring.api.gates import Gates
 from mooring.cli.inputs import (
     DocumentPart,
     InputSource,
-    RecordedMoment,
     Skipped,
     find_sources,
     skipped_concerns,
 )
 from mooring.cli.large_files import UnreadableError
 from mooring.cli.output import Progress
+from mooring.cli.recordings import RecordedMoment
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.messages import Concern, listed

@@ -37,8 +37,9 @@ from mooring.api.documents import (
 from mooring.api.documents.document import Tree
 from mooring.api.errors import DocumentError
 from mooring.cli.large_files import FileText, UnreadableError, large_json
+from mooring.cli.recordings import RecordedMoment, recorded_moment
 from mooring.insight.errors import ArchiveError, UnknownMomentError
-from mooring.insight.history.recording import Recording, is_recording, read_recording
+from mooring.insight.history.recording import is_recording
 from mooring.insight.messages import Concern, counted, listed
 from mooring.insight.snapshot.archive import Archive, is_snapshot, read_archive
 from mooring.insight.snapshot.bundle import BYTES_MAX, GZIP_MAGIC, is_bundle, read_bundle
@@ -65,17 +66,6 @@ class Skipped(NamedTuple):
     name: str
     what: str
     remedy: str
-
-
-class RecordedMoment(NamedTuple):
-    """A recording, at one of its moments."""
-
-    recording: Recording
-    at: str
-
-    def lines(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the objects as JSON, each with its place."""
-        return self.recording.lines(self.at)
 
 
 class DocumentPart(NamedTuple):
@@ -172,7 +162,7 @@ class InputSource(NamedTuple):
         content = self.packed()
         try:
             if is_recording(content):
-                yield DocumentPart(self.name, self._recorded(content, at))
+                yield DocumentPart(self.name, recorded_moment(content, at))
             elif is_snapshot(content):
                 yield DocumentPart(self.name, read_archive(content))
             elif is_bundle(content):
@@ -181,16 +171,8 @@ class InputSource(NamedTuple):
                 plain = self._plain(content)
                 self._check_text(plain)
                 yield DocumentPart(self.name, plain)
-        except ArchiveError as error:
+        except (ArchiveError, UnknownMomentError) as error:
             raise UnreadableError(f"{self.name}: {error}") from None
-
-    def _recorded(self, content: bytes, at: str) -> RecordedMoment:
-        recording = read_recording(content)
-        try:
-            recording.moment(at)
-        except UnknownMomentError as error:
-            raise UnreadableError(f"{self.name}: {error}") from None
-        return RecordedMoment(recording, at)
 
     def _check_text(self, content: bytes) -> None:
         """Raise UnreadableError for a file that is named like an archive and has no text, either.
@@ -283,15 +265,6 @@ def archive_at(path: Path) -> Archive:
     """Return the snapshot in a file, or raise UnreadableError."""
     try:
         return read_archive(InputSource(str(path), path).packed())
-    except ArchiveError as error:
-        raise UnreadableError(f"{path}: {error}") from None
-
-
-def recording_at(path: Path) -> Recording | None:
-    """Return the recording in a file, None if it is none, or raise UnreadableError."""
-    try:
-        content = InputSource(str(path), path).packed()
-        return read_recording(content) if is_recording(content) else None
     except ArchiveError as error:
         raise UnreadableError(f"{path}: {error}") from None
 

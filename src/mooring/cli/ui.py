@@ -23,9 +23,9 @@ from mooring.cli.cluster_options import (
 from mooring.cli.cluster_sources import FileSource
 from mooring.cli.command_classes import option_with_default
 from mooring.cli.errors import fail, needs_extra, os_error_text
-from mooring.cli.inputs import recording_at
 from mooring.cli.output import Progress, warn
 from mooring.cli.plan import planned
+from mooring.cli.recordings import recording_at
 from mooring.cli.server_options import data_dir_option
 from mooring.cli.terminal import say
 from mooring.insight.errors import ArchiveError

@@ -180,7 +180,9 @@ async def _run(
 
 def program_client(made: Assembled, user: str, manager: str) -> DirectClient:
     """Return the client of a user who has a certificate."""
-    return direct_client(made.application, manager=manager, certificate=made.certificate_of(user))
+    assert made.credentials is not None
+    certificate = made.credentials.client_certificate(user)
+    return direct_client(made.application, manager=manager, certificate=certificate)
 
 
 def account_client(made: Assembled, clock: Clock, tokens: Tokens) -> DirectClient:

@@ -123,4 +123,5 @@ def _client(server: Assembled, name: str, headers: Mapping[str, str] | None = No
 
 def _scope(server: Assembled, name: str) -> dict[str, bytes]:
     """Return the headers of an ASGI scope that authenticate a user."""
-    return {PEER: server.certificate_of(name)}
+    assert server.credentials is not None
+    return {PEER: server.credentials.client_certificate(name)}

@@ -105,7 +105,7 @@ async def _follow(feed: Feed, page: Page[User], client_of: Callable[[], Client])
 def _client(made: Assembled, settings: Settings) -> Client:
     """Return the client of the page, which sees everything; viewers see what they may list."""
     if made.credentials is not None:
-        certificate = made.certificate_of(ADMIN)
+        certificate = made.credentials.client_certificate(ADMIN)
         return direct_client(made.application, manager=AGENT, certificate=certificate)
     if settings.allows_all:
         return direct_client(made.application, manager=AGENT)

@@ -41,7 +41,7 @@ ClaimRow = Callable[[ClaimId], int]
 HoldingKey = tuple[DeviceName, ClaimId]
 
 
-class Place(NamedTuple):
+class DevicePlace(NamedTuple):
     """Where a device is drawn."""
 
     node: str  # "" if several nodes can use it
@@ -56,7 +56,7 @@ class DeviceRows:
         self._node_rows: dict[str, int] = {}
         self._device_rows: dict[DeviceName, int] = {}
         self._usages: list[DeviceUsage] = []  # by row
-        self._places: list[Place] = []
+        self._places: list[DevicePlace] = []
         self._held: dict[DeviceName, frozenset[ClaimId]] = {}
         self.nodes: dict[str, Column] = {}
         self.devices: dict[str, Column] = {}
@@ -117,7 +117,7 @@ class DeviceRows:
         self._held = {}
         self._set_states(self._usages, claim_row)
 
-    def _order(self, device: DeviceName, place: Place) -> tuple[object, ...]:
+    def _order(self, device: DeviceName, place: DevicePlace) -> tuple[object, ...]:
         node = self._node_rows.get(place.node, len(self._node_rows))
         numa = place.location.numa_node
         names = (place.location.root, device.driver, device.pool, device.device)
@@ -240,7 +240,7 @@ def _each_once(devices: Iterable[DeviceUsage]) -> dict[DeviceName, DeviceUsage]:
     return found
 
 
-def _places(shown: Mapping[DeviceName, DeviceUsage]) -> dict[DeviceName, Place]:
+def _places(shown: Mapping[DeviceName, DeviceUsage]) -> dict[DeviceName, DevicePlace]:
     """Return where all devices are; those of one node complete each other."""
     of_node: dict[str, list[DeviceName]] = {}
     for device, usage in shown.items():
@@ -250,12 +250,12 @@ def _places(shown: Mapping[DeviceName, DeviceUsage]) -> dict[DeviceName, Place]:
 
 def _placed(
     of_node: Mapping[str, Sequence[DeviceName]], shown: Mapping[DeviceName, DeviceUsage]
-) -> Iterator[tuple[DeviceName, Place]]:
+) -> Iterator[tuple[DeviceName, DevicePlace]]:
     for node, devices in of_node.items():
         found = [location_of(shown[each].device, each.driver) for each in devices]
         locations = completed_locations(found) if node else found
         for device, location in zip(devices, locations, strict=True):
-            yield device, Place(node, location)
+            yield device, DevicePlace(node, location)
 
 
 def _node_of(usage: DeviceUsage) -> str:

@@ -1,7 +1,7 @@
 """Errors of the page: each is an answer to a request.
 
 PageError
-├── BadRequestError      400
+├── BadQuestionError      400
 ├── NotSignedInError     401
 ├── ForbiddenError       403
 ├── NotFoundError        404
@@ -30,7 +30,7 @@ class PageError(Exception):
         self.text, self.reason = text, code or self.code
 
 
-class BadRequestError(PageError):
+class BadQuestionError(PageError):
     """A parameter or the body is wrong."""
 
     status, code = 400, "bad-request"

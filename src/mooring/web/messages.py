@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from mooring.apiserver.http.messages import JSON, Headers, Request, Response
-from mooring.web.errors import BadRequestError, ForbiddenError, PageError, TooLargeError
+from mooring.web.errors import BadQuestionError, ForbiddenError, PageError, TooLargeError
 from mooring.web.static_files import StaticFile
 
 BODY_BYTES_MAX: Final = 1024 * 1024
@@ -77,15 +77,15 @@ def host_name(host: str) -> str:
 def check_post(request: Request) -> Mapping[str, Any]:
     """Return the body of a question; raise PageError for one that another site could have sent."""
     if request.headers.get("x-moor-ui") != "1":
-        raise BadRequestError("The header X-Moor-UI: 1 is missing.")
+        raise BadQuestionError("The header X-Moor-UI: 1 is missing.")
     if len(request.body) > BODY_BYTES_MAX:
         raise TooLargeError(f"The body has more than {BODY_BYTES_MAX:,} bytes.")
     try:
         tree = msgspec.json.decode(request.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequestError(f"The body is not valid JSON: {error}") from None
+        raise BadQuestionError(f"The body is not valid JSON: {error}") from None
     if not isinstance(tree, dict):
-        raise BadRequestError("The body must be an object.")
+        raise BadQuestionError("The body must be an object.")
     return tree
 
 

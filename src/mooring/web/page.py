@@ -19,7 +19,7 @@ from mooring.apiserver.http.messages import JSON, Request, Response, StreamingRe
 from mooring.hardware.catalogue import Catalogue
 from mooring.web.asking import Asking
 from mooring.web.errors import (
-    BadRequestError,
+    BadQuestionError,
     MethodError,
     NotFoundError,
     NotSignedInError,
@@ -209,7 +209,7 @@ class Page(Generic[U]):
         if request.method != "POST":
             raise MethodError("A link is made with POST.")
         if request.headers.get("content-type", "").partition(";")[0] != JSON:
-            raise BadRequestError("The content type must be application/json.")
+            raise BadQuestionError("The content type must be application/json.")
         user = await authenticate()
         if user is None:
             raise NotSignedInError("A link is for who has credentials of the cluster.")
@@ -254,5 +254,5 @@ def _json(tree: Any, request: Request) -> Response:
 
 def _revision(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= REVISION_DIGITS):
-        raise BadRequestError(f"since: {text[:40]!r} is not a revision.")
+        raise BadQuestionError(f"since: {text[:40]!r} is not a revision.")
     return int(text)

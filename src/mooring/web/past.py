@@ -17,11 +17,11 @@ from mooring.insight.history import History, Mark
 from mooring.insight.history import Moment as Point
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.kit.lru import LRU
-from mooring.web.errors import BadRequestError, UnknownTimeError
+from mooring.web.errors import BadQuestionError, UnknownTimeError
 from mooring.web.feed import Feed
 from mooring.web.fleet import fleet_tree
 from mooring.web.messages import Body
-from mooring.web.questions.moment import Moment
+from mooring.web.questions.moment import ShownMoment
 from mooring.web.rights import Rights
 from mooring.web.scene import Scene
 
@@ -39,7 +39,7 @@ class Past:
         self._feed, self._rights = feed, rights
         self._lock = threading.Lock()
         self._scene: Scene | None = None
-        self._moments: LRU[int, Moment] = LRU(BODIES_MAX)
+        self._moments: LRU[int, ShownMoment] = LRU(BODIES_MAX)
         self._bodies: LRU[int, Body] = LRU(BODIES_MAX)
 
     async def body(self, at: str) -> Body:
@@ -52,7 +52,7 @@ class Past:
             self._bodies.put(point.revision, found)
         return found
 
-    async def moment(self, at: str) -> Moment:
+    async def moment(self, at: str) -> ShownMoment:
         """Return a moment, for questions about it."""
         return await asyncio.to_thread(self._moment, self._point(at))
 
@@ -92,9 +92,9 @@ class Past:
             raise UnknownTimeError(f"{error}") from None
         except ApiError:
             what = f"{text!r} is neither a revision nor a time such as 2026-01-31T12:00:00Z"
-            raise BadRequestError(f"at: {what}.") from None
+            raise BadQuestionError(f"at: {what}.") from None
 
-    def _moment(self, point: Point) -> Moment:
+    def _moment(self, point: Point) -> ShownMoment:
         with self._lock:
             found = self._moments.get(point.revision)
             if found is not None:
@@ -105,7 +105,7 @@ class Past:
                 self._scene = Scene(context, snapshot.objects())
             scene = self._scene
             scene.move_to(snapshot)
-            found = Moment(
+            found = ShownMoment(
                 snapshot,
                 scene.fleet(point.revision, str(point.time)),
                 tuple(scene.rows.usages),

@@ -27,7 +27,7 @@ from mooring.web.causes import find_causes
 from mooring.web.errors import PageError
 from mooring.web.fleet import fleet_tree
 from mooring.web.questions.explain import explain_answer
-from mooring.web.questions.moment import Moment, bounded_plan
+from mooring.web.questions.moment import ShownMoment, bounded_plan
 from mooring.web.scene import Scene
 from mooring.web.static_files import INDEX, static_files
 
@@ -58,7 +58,7 @@ def single_page(
     scene.explain(find_causes(plan, context, unread=unread, progress=progress))
     fleet = scene.fleet(1, str(context.now))
     rows = scene.rows
-    moment = Moment(snapshot, fleet, tuple(rows.usages), rows.device_rows, context, scene.copy)
+    moment = ShownMoment(snapshot, fleet, tuple(rows.usages), rows.device_rows, context, scene.copy)
     moment.plan = plan
     session = {
         "user": "",
@@ -77,7 +77,7 @@ def single_page(
     return page_with({"session": session, "fleet": fleet_tree(fleet), "explain": answers}, title)
 
 
-def _answers(moment: Moment, scene: Scene) -> dict[str, Any]:
+def _answers(moment: ShownMoment, scene: Scene) -> dict[str, Any]:
     """Return explanations of pending pods, the first ones of each group first."""
     found: dict[str, Any] = {}
     size = 0

@@ -25,7 +25,7 @@ from mooring.web.messages import Body
 from mooring.web.owner_rows import PodKey
 from mooring.web.past import Past
 from mooring.web.pending import Cause
-from mooring.web.questions.moment import Moment
+from mooring.web.questions.moment import ShownMoment
 from mooring.web.rights import ALL, Rights
 from mooring.web.scene import Scene
 
@@ -64,7 +64,7 @@ class View:
         self._scene: Scene | None = None
         self._fleet: Fleet | None = None
         self._latest: Fleet | None = None  # of the scene; it may not be published yet
-        self._moment: Moment | None = None
+        self._moment: ShownMoment | None = None
         self._captured_s = 0.0
         self._body: tuple[Fleet, Body] | None = None
         self._ring: deque[_Entry] = deque()
@@ -85,7 +85,7 @@ class View:
             self._body = (fleet, await asyncio.to_thread(lambda: Body.of(fleet_tree(fleet))))
         return self._body[1]
 
-    async def moment(self, *, is_fresh: bool = False) -> Moment:
+    async def moment(self, *, is_fresh: bool = False) -> ShownMoment:
         """Return what is shown, for questions about it; unless fresh, some seconds old at most.
 
         Questions share what they find out about a moment.
@@ -93,7 +93,7 @@ class View:
         await self._current()
         return await asyncio.to_thread(self._captured, is_fresh)
 
-    def _captured(self, is_fresh: bool) -> Moment:
+    def _captured(self, is_fresh: bool) -> ShownMoment:
         with self._lock:
             scene, fleet, before = self._scene, self._latest, self._moment
             assert scene is not None
@@ -109,7 +109,7 @@ class View:
             ):
                 return before
             self._captured_s = now_s
-            self._moment = Moment(
+            self._moment = ShownMoment(
                 scene.snapshot,
                 fleet,
                 tuple(scene.rows.usages),

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -39,6 +39,7 @@ from mooring.apiserver.custom_resources.requests import (
     with_deprecation,
 )
 from mooring.apiserver.dynamic_admission.plugin import admit_connection
+from mooring.apiserver.http.extensions import Extension, answer_extension, extension_for
 from mooring.apiserver.http.flow_control import FlowControl, RequestClass, request_class
 from mooring.apiserver.http.messages import (
     NOT_FOUND_TEXT,
@@ -82,7 +83,7 @@ from mooring.apiserver.node_proxy.streams import (
     is_tunnel,
     query_fields,
 )
-from mooring.apiserver.resources import REVIEWS, Resource, Review
+from mooring.apiserver.resources import REVIEWS, Review
 from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.verbs.dispatch import (
     check_verb,
@@ -93,7 +94,12 @@ from mooring.apiserver.verbs.dispatch import (
     watch_batches,
 )
 from mooring.apiserver.verbs.list import ListPage
-from mooring.apiserver.verbs.resource_request import ResourceRequest, read_plain_tree
+from mooring.apiserver.verbs.resource_request import (
+    ResourceRequest,
+    is_misplaced,
+    read_plain_tree,
+    resource_request_of,
+)
 from mooring.apiserver.verbs.watch import Batch
 from mooring.apiserver.verbs.write import replace_with_status
 from mooring.apiserver.worker_threads import LoopTurns
@@ -107,18 +113,6 @@ WATCH = "watch"
 FAULT = "the server could not do it; its log says more"
 NO_TRAIL = NO_AUDIT.trail(Request("", ""))
 DIRECT_MAX = 32  # requests of this process that begin in one turn of the event loop
-
-
-class Extension(Protocol):
-    """Answers requests below a path of its own, for whoever it lets in."""
-
-    prefix: str
-
-    async def answer(
-        self, request: Request, authenticate: Callable[[], Awaitable[User | None]]
-    ) -> Response | StreamingResponse:
-        """Return the response; `authenticate` returns who sends the request, as for any other."""
-        ...
 
 
 class Router:
@@ -151,7 +145,7 @@ class Router:
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
         """Return the response to a request; never raises."""
-        extension = self._extension(request.path)
+        extension = extension_for(self.extensions, request.path)
         if extension is not None:
             request = replace(request, uri=request.path)  # Its queries may hold what no log may.
         watched_path = without_watch(request.path)
@@ -162,7 +156,8 @@ class Router:
         trail = self._audit.trail(request)
         try:
             if extension is not None:
-                response = await self._extended(extension, request, trail)
+                access = self._access_control
+                response = await answer_extension(extension, access, request, trail)
             else:
                 response = await self._answer(request, target, verb, trail)
         except asyncio.CancelledError:  # It timed out, or the client has disconnected.
@@ -181,29 +176,6 @@ class Router:
             ended = self.metrics.begun(labels)
             response = response._replace(chunks=ClosingStream(response.chunks, ended))
         return trail.answered(response)
-
-    def _extension(self, path: str) -> Extension | None:
-        for each in self.extensions:
-            if path == each.prefix or path.startswith(f"{each.prefix}/"):
-                return each
-        return None
-
-    async def _extended(
-        self, extension: Extension, request: Request, trail: Trail
-    ) -> Response | StreamingResponse:
-        """Return the response of an extension, which has bounds and rights of its own."""
-        attributes = path_attributes(request)
-        trail.authenticated(None, attributes)
-
-        async def authenticate() -> User | None:
-            headers = request.all_headers or tuple(request.headers.items())
-            user = await self._access_control.authenticate(
-                request.headers, Sender(request.certificate, headers)
-            )
-            trail.authenticated(user, attributes)
-            return user
-
-        return await extension.answer(request, authenticate)
 
     def _labels(self, request: Request, verb: str, target: Target | None) -> RequestLabels:
         """Return the metric labels of a request."""
@@ -362,13 +334,13 @@ class Router:
         if target[:2] == METRICS and self._server.nodes is not None:
             return await answer_metrics(self._server, target, request, user, verb)
         resource = self._server.resources.find(target.group, target.version, target.resource)
-        if resource is None or _is_misplaced(target, resource):
+        if resource is None or is_misplaced(target, resource):
             if (target.group, target.version) in self._versions:
                 raise unknown_resource()
             return text_response(NOT_FOUND_TEXT, 404)
         if resource.holds_namespaces:
             target = target._replace(namespace="")
-        resource_request = _resource_request(request, target, resource, user)
+        resource_request = resource_request_of(request, target, resource, user)
         if is_node_path(target):
             return await answer_node_path(self._server, target, request)
         if is_answered_by_node(target):
@@ -397,7 +369,7 @@ class Router:
             raise method_not_allowed()
         form = negotiate(request.accept)
         any_resource = next(self._server.resources.all())
-        resource_request = _resource_request(request, target, any_resource, user)
+        resource_request = resource_request_of(request, target, any_resource, user)
         kind = CATALOGUE.find(f"{review.group}/{review.version}", review.kind)
         answer = await answer_review(
             kind,
@@ -409,20 +381,6 @@ class Router:
             now=self._server.now(),
         )
         return Response(tree_bytes(answer, form.media), 201, form.media)
-
-
-def _resource_request(
-    request: Request, target: Target, resource: Resource, user: User
-) -> ResourceRequest:
-    return ResourceRequest(
-        target=target,
-        resource=resource,
-        user=user,
-        query=request.query,
-        agent=request.headers.get("user-agent", ""),
-        content_type=request.headers.get("content-type", ""),
-        body=request.body,
-    )
 
 
 def _direct_labels(request: ResourceRequest, verb: str) -> RequestLabels:
@@ -437,12 +395,3 @@ def _direct_attributes(request: ResourceRequest, verb: str) -> RequestAttributes
     if target.resource == "namespaces":
         target = target._replace(namespace=target.name)  # It counts as in itself.
     return attributes_of(verb, target, request.query)
-
-
-def _is_misplaced(target: Target, resource: Resource) -> bool:
-    """Return whether a path has a namespace where there is none, or none where one is needed."""
-    if resource.holds_namespaces:
-        return False
-    if resource.namespaced:
-        return bool(target.name) and not target.namespace
-    return bool(target.namespace)

@@ -24,7 +24,7 @@ from mooring.insight.expressions.mistake import RepairKind
 from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
 from mooring.insight.expressions.repairs import diagnose
 from mooring.web.columns import encode
-from mooring.web.questions.moment import Moment
+from mooring.web.questions.moment import ShownMoment
 
 NO, YES, ERROR = range(3)
 PARTS_MAX: Final = 20
@@ -32,7 +32,7 @@ ERRORS_MAX: Final = 20
 _PLACE: Final = re.compile(r"<input>:(\d{1,6}):(\d{1,6})")
 
 
-def cel_answer(moment: Moment, expression: str) -> dict[str, Any]:
+def cel_answer(moment: ShownMoment, expression: str) -> dict[str, Any]:
     """Return which devices an expression selects, its cost, and what may have been meant."""
     gates, extensions = moment.context.gates, moment.context.extensions
     evaluator = evaluator_of(expression, compiler_for(gates, extensions=extensions))
@@ -106,7 +106,7 @@ def _parts(report: EvaluationReport) -> Iterator[dict[str, Any]]:
         yield {"text": part, "yes": max(total - count, 0), "of": total, "why": values[part]}
 
 
-def _hints(moment: Moment, expression: str) -> Iterator[str]:
+def _hints(moment: ShownMoment, expression: str) -> Iterator[str]:
     """Yield why too few devices match, and the expression that was meant."""
     published: PublishedDevices = moment.published
     if not published:

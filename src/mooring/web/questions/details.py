@@ -14,8 +14,8 @@ from mooring.api.tolerations import DeviceName
 from mooring.insight.devices import DeviceState, DeviceUsage
 from mooring.insight.devices.model import Holder
 from mooring.insight.snapshot.snapshot import FIELDS
-from mooring.web.errors import BadRequestError, NotFoundError
-from mooring.web.questions.moment import Moment
+from mooring.web.errors import BadQuestionError, NotFoundError
+from mooring.web.questions.moment import ShownMoment
 
 KINDS: Final = {struct.__name__: field for struct, field in FIELDS.items()}
 EVENTS_MAX: Final = 50
@@ -24,12 +24,12 @@ _HELD: Final = (DeviceState.TAKEN, DeviceState.SHARED)
 
 
 def object_answer(
-    moment: Moment, kind: str, namespace: str, name: str, events: Iterable[Event] = ()
+    moment: ShownMoment, kind: str, namespace: str, name: str, events: Iterable[Event] = ()
 ) -> dict[str, Any]:
     """Return an object as YAML, and its newest events first."""
     field = KINDS.get(kind)
     if field is None:
-        raise BadRequestError(f"kind: {kind[:60]!r} is not shown here.")
+        raise BadQuestionError(f"kind: {kind[:60]!r} is not shown here.")
     for value in getattr(moment.snapshot, field):
         metadata = value.metadata
         if value.kind == kind and (metadata.namespace, metadata.name) == (namespace, name):
@@ -71,7 +71,7 @@ def _event_tree(event: Event) -> dict[str, Any]:
 # --- devices ----------------------------------------------------------------------------------
 
 
-def device_answer(moment: Moment, driver: str, pool: str, name: str) -> dict[str, Any]:
+def device_answer(moment: ShownMoment, driver: str, pool: str, name: str) -> dict[str, Any]:
     """Return everything about a device."""
     device = DeviceName(driver, pool, name)
     row = moment.row_of(device)
@@ -124,7 +124,7 @@ def _capacity(usage: DeviceUsage) -> Iterator[dict[str, str]]:
         yield {**entry, "used": str(used[name])} if name in used else entry
 
 
-def _counters(usage: DeviceUsage, moment: Moment) -> Iterator[dict[str, str]]:
+def _counters(usage: DeviceUsage, moment: ShownMoment) -> Iterator[dict[str, str]]:
     """Yield the counters that a device consumes, with what allocated devices use of them."""
     if not usage.device.consumes_counters:
         return
@@ -152,7 +152,9 @@ def _counters(usage: DeviceUsage, moment: Moment) -> Iterator[dict[str, str]]:
             }
 
 
-def _consumed(slices: Iterable[ResourceSlice], moment: Moment) -> dict[tuple[str, str], Quantity]:
+def _consumed(
+    slices: Iterable[ResourceSlice], moment: ShownMoment
+) -> dict[tuple[str, str], Quantity]:
     """Return what allocated devices consume of counters."""
     found: dict[tuple[str, str], Quantity] = {}
     for slice_ in slices:

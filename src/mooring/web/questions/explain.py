@@ -17,7 +17,7 @@ from mooring.insight.explain.verdicts import NodeVerdict
 from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.web.errors import NotFoundError, UnusableError
-from mooring.web.questions.moment import Moment
+from mooring.web.questions.moment import ShownMoment
 from mooring.web.questions.paint import painted
 
 NODES_NAMED_MAX: Final = 20
@@ -27,7 +27,7 @@ ALL_S: Final = 8.0
 
 
 def explain_answer(
-    moment: Moment,
+    moment: ShownMoment,
     namespace: str,
     name: str,
 ) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def explain_answer(
     }
 
 
-def pending_pod(moment: Moment, namespace: str, name: str) -> Pending:
+def pending_pod(moment: ShownMoment, namespace: str, name: str) -> Pending:
     """Return what the plan says of a pending pod, or raise PageError."""
     for result in moment.plan.results:
         metadata = result.pod.metadata
@@ -66,7 +66,7 @@ def pending_pod(moment: Moment, namespace: str, name: str) -> Pending:
     raise NotFoundError(f"There is no pod {namespace[:100]}/{name[:100]}.")
 
 
-def answer_for(moment: Moment, pending: Pending) -> tuple[Explanation, Answer]:
+def answer_for(moment: ShownMoment, pending: Pending) -> tuple[Explanation, Answer]:
     """Return the explanation and the answer for a pending pod, in bounded time."""
     limit = DiagnosisTimeLimit(time.monotonic, each_s=EACH_S, all_s=ALL_S)
     found = answers(moment.plan, [pending], moment.context, effort=limit.effort)

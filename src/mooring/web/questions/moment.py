@@ -24,7 +24,7 @@ EACH_S: Final = 5.0  # for the expressions of a pod
 ALL_S: Final = 15.0  # for those of all pods
 
 
-class Moment:
+class ShownMoment:
     """What is shown at a moment."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Moment:
         rows: Mapping[DeviceName, int],
         context: Context,
         copy_scene: Callable[[], Scene],
-        before: Moment | None = None,
+        before: ShownMoment | None = None,
     ) -> None:
         """Take over from the moment `before` what has not changed since."""
         self.snapshot, self.fleet, self.devices = snapshot, fleet, devices

@@ -20,7 +20,7 @@ from mooring.insight.expressions.evaluation import ExpressionEvaluator, MatchOut
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.web.columns import encode
 from mooring.web.pending import FindClaim, claim_specs, limits_of
-from mooring.web.questions.moment import Moment
+from mooring.web.questions.moment import ShownMoment
 
 QUESTIONS: Final = (
     "not of the class",
@@ -46,7 +46,7 @@ class Ask(NamedTuple):
     is_admin: bool = False
 
 
-def painted(moment: Moment, pod: Pod, refusing: Collection[str] = ()) -> dict[str, Any]:
+def painted(moment: ShownMoment, pod: Pod, refusing: Collection[str] = ()) -> dict[str, Any]:
     """Return the question for each device; `refusing` are nodes that do not take the pod."""
     painter = _Painter(moment, refusing)
     asks = list(dict.fromkeys(asks_of(pod, moment.find_spec, moment.snapshot)))[:ASKS_MAX]
@@ -81,7 +81,7 @@ def _expressions(device_class: DeviceClass) -> tuple[str, ...]:
 
 
 class _Painter:
-    def __init__(self, moment: Moment, refusing: Collection[str]) -> None:
+    def __init__(self, moment: ShownMoment, refusing: Collection[str]) -> None:
         self._moment = moment
         self._refusing = frozenset(refusing)
         context = moment.context
@@ -116,7 +116,9 @@ class _Painter:
         return found
 
 
-def _selected(moment: Moment, expression: str, compiler: DeviceCompiler) -> frozenset[DeviceName]:
+def _selected(
+    moment: ShownMoment, expression: str, compiler: DeviceCompiler
+) -> frozenset[DeviceName]:
     """Return the devices for which an expression is true; of one that does not compile, none."""
     compiled = compiler.compile(expression)
     if compiled.program is None:

@@ -8,13 +8,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from mooring.web.errors import BadRequestError
+from mooring.web.errors import BadQuestionError
 from mooring.web.questions.cel import cel_answer
 from mooring.web.questions.explain import explain_answer
-from mooring.web.questions.moment import Moment
+from mooring.web.questions.moment import ShownMoment
 from mooring.web.questions.what_if import fix_answer, what_if_answer
 
-Question = Callable[[Moment], Mapping[str, Any]]
+Question = Callable[[ShownMoment], Mapping[str, Any]]
 
 
 class ExplainQuestion(Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,7 +24,7 @@ class ExplainQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     at: int | str = ""
 
-    def __call__(self, moment: Moment) -> Mapping[str, Any]:
+    def __call__(self, moment: ShownMoment) -> Mapping[str, Any]:
         """Return the answer."""
         return explain_answer(moment, self.namespace, self.name)
 
@@ -44,12 +44,12 @@ class WhatIfQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     fix: ChosenFix | None = None
     at: int | str = ""
 
-    def __call__(self, moment: Moment) -> Mapping[str, Any]:
+    def __call__(self, moment: ShownMoment) -> Mapping[str, Any]:
         """Return the answer."""
         if self.fix is None:
             return what_if_answer(moment, self.changes)
         if self.changes:
-            raise BadRequestError("Give changes or a fix, not both.")
+            raise BadQuestionError("Give changes or a fix, not both.")
         return fix_answer(moment, self.fix.namespace, self.fix.name, self.fix.number)
 
 
@@ -59,7 +59,7 @@ class CelQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     expression: str
     at: int | str = ""
 
-    def __call__(self, moment: Moment) -> Mapping[str, Any]:
+    def __call__(self, moment: ShownMoment) -> Mapping[str, Any]:
         """Return the answer."""
         return cel_answer(moment, self.expression)
 
@@ -73,8 +73,8 @@ QUESTIONS: Final[dict[str, type[AnyQuestion]]] = {
 
 
 def read_question(name: str, body: Mapping[str, Any]) -> AnyQuestion:
-    """Return the question that a body asks, or raise BadRequestError."""
+    """Return the question that a body asks, or raise BadQuestionError."""
     try:
         return msgspec.convert(body, QUESTIONS[name])
     except msgspec.ValidationError as error:
-        raise BadRequestError(f"The body is no question: {error}.") from None
+        raise BadQuestionError(f"The body is no question: {error}.") from None

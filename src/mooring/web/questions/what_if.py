@@ -27,23 +27,23 @@ from mooring.insight.whatif.change_words import ChangeWords
 from mooring.insight.whatif.difference import PodChange
 from mooring.insight.whatif.taint_words import TaintTextError
 from mooring.scheduler.scheduling_cycle import Pending
-from mooring.web.errors import BadRequestError, UnusableError
+from mooring.web.errors import BadQuestionError, UnusableError
 from mooring.web.owner_rows import PodKey
 from mooring.web.pending import Cause
 from mooring.web.questions.explain import answer_for, pending_pod
 from mooring.web.questions.fixed import fixed_snapshot
 from mooring.web.questions.ghosts import ghosts
-from mooring.web.questions.moment import Moment, bounded_plan
+from mooring.web.questions.moment import ShownMoment, bounded_plan
 
 CHANGES_MAX: Final = 50
 LINES_MAX: Final = 500
 ADD: Final = "add"
 
 
-def what_if_answer(moment: Moment, changes: Sequence[str]) -> dict[str, Any]:
+def what_if_answer(moment: ShownMoment, changes: Sequence[str]) -> dict[str, Any]:
     """Return what changes would do, each written as an option of `moor whatif`."""
     if not changes or len(changes) > CHANGES_MAX:
-        raise BadRequestError(f"changes: give 1 to {CHANGES_MAX} of them.")
+        raise BadQuestionError(f"changes: give 1 to {CHANGES_MAX} of them.")
     words = ChangeWords(moment.snapshot, moment.context)
     wanted = [change for text in changes for change in _changes(text, words, moment)]
     context = moment.context
@@ -54,11 +54,11 @@ def what_if_answer(moment: Moment, changes: Sequence[str]) -> dict[str, Any]:
         raise UnusableError(f"{error}") from None
 
 
-def fix_answer(moment: Moment, namespace: str, name: str, number: int) -> dict[str, Any]:
+def fix_answer(moment: ShownMoment, namespace: str, name: str, number: int) -> dict[str, Any]:
     """Return what a fix of a pending pod would do."""
     _, answer = answer_for(moment, pending_pod(moment, namespace, name))
     if not 1 <= number <= len(answer.fixes):
-        raise BadRequestError(f"number: the pod has {counted(len(answer.fixes), 'fix')}.")
+        raise BadQuestionError(f"number: the pod has {counted(len(answer.fixes), 'fix')}.")
     fix = answer.fixes[number - 1]
     if not fix.changes:
         raise UnusableError("This fix is advice: no change of objects can do it.")
@@ -70,7 +70,7 @@ def fix_answer(moment: Moment, namespace: str, name: str, number: int) -> dict[s
         raise UnusableError(f"{error}") from None
 
 
-def _changes(text: str, words: ChangeWords, moment: Moment) -> Iterator[ClusterChange]:
+def _changes(text: str, words: ChangeWords, moment: ShownMoment) -> Iterator[ClusterChange]:
     word, _, value = text.strip().removeprefix("--").partition(" ")
     value = value.strip()
     if word == ADD:
@@ -78,14 +78,14 @@ def _changes(text: str, words: ChangeWords, moment: Moment) -> Iterator[ClusterC
         return
     if word not in words.words or not value:
         known = ", ".join([*words.words, ADD])
-        raise BadRequestError(f"{text[:80]!r} is no change; one begins with {known}.")
+        raise BadQuestionError(f"{text[:80]!r} is no change; one begins with {known}.")
     try:
         yield from words.read(word, value)
     except (TaintTextError, ProfileError) as error:
         raise UnusableError(f"{word} {value[:80]}: {error}") from None
 
 
-def _added(text: str, words: ChangeWords, moment: Moment) -> AddObjects:
+def _added(text: str, words: ChangeWords, moment: ShownMoment) -> AddObjects:
     builder = SnapshotBuilder(moment.context)
     schema = CORE if moment.context.extensions else KUBERNETES
     try:
@@ -101,7 +101,7 @@ def _added(text: str, words: ChangeWords, moment: Moment) -> AddObjects:
     return AddObjects(objects)
 
 
-def _answer(moment: Moment, before: ChangedCluster, after: ChangedCluster) -> dict[str, Any]:
+def _answer(moment: ShownMoment, before: ChangedCluster, after: ChangedCluster) -> dict[str, Any]:
     plans: list[Plan] = []
 
     def make_plan(snapshot: Snapshot) -> Plan:
