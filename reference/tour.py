@@ -27,33 +27,17 @@ from tests.web.browser.driving import chromium, wait_for_picture
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "pictures" / "page-tour.gif"
-WIDTH, HEIGHT = 1200, 720
+WIDTH, PAGE_HEIGHT, CAPTION_HEIGHT = 1200, 720, 44
+HEIGHT = PAGE_HEIGHT + CAPTION_HEIGHT
 SECONDS = 3.2
 COLOURS = 128
 WAIT_MS = 60_000
+EXPRESSION = (
+    'device.driver == "gpu.nvidia.com" && device.attributes["resource.kubernetes.io"].numaNode == 1'
+)
 
-# Returns the pixels of a PNG; Chromium decodes it.
-DECODE = """async (text) => {
-  const image = new Image();
-  image.src = `data:image/png;base64,${text}`;
-  await image.decode();
-  const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [image.width, image.height];
-  const pen = canvas.getContext("2d");
-  pen.drawImage(image, 0, 0);
-  const { data } = pen.getImageData(0, 0, image.width, image.height);
-  let letters = "";
-  for (let i = 0; i < data.length; i += 32768) letters += String.fromCharCode(...data.subarray(i, i + 32768));
-  return btoa(letters);
-}"""
-CAPTION = """(words) => {
-  const place = document.getElementById("tour") ?? document.body.appendChild(document.createElement("div"));
-  place.id = "tour";
-  place.textContent = words;
-  Object.assign(place.style, { position: "fixed", left: "50%", top: "52px", transform: "translateX(-50%)", zIndex: 99,
-    padding: "7px 18px", borderRadius: "18px", background: "#1c2530", color: "#fff", font: "600 15px system-ui",
-    boxShadow: "0 4px 18px rgb(0 0 0 / 30%)", whiteSpace: "nowrap" });
-}"""
+# Returns the pixels of a PNG with a caption below it; Chromium decodes it.
+DECODE = (Path(__file__).parent / "tour_pixels.js").read_text()
 
 
 class Frame(NamedTuple):
@@ -65,19 +49,26 @@ class Frame(NamedTuple):
 def main() -> None:
     """Record the tour and write it."""
     dev.ensure_chromium()
-    with tempfile.TemporaryDirectory() as folder:
-        with cluster(Path(folder)) as (link, scale), chromium(Path(folder)) as browser:
-            page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=1)
-            page.add_init_script("localStorage.setItem('moor.hint', 'seen')")
-            page.set_default_timeout(WAIT_MS)
-            page.goto(link)
-            wait_for_picture(page)
-            scale(9)
-            pictures = list(tour(page))
-            page.goto("about:blank")
-            frames = [Frame(memoryview(base64.b64decode(page.evaluate(DECODE, each))).cast("I")) for each in pictures]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        cluster(Path(folder)) as (link, scale),
+        chromium(Path(folder)) as browser,
+    ):
+        page = browser.new_page(
+            viewport={"width": WIDTH, "height": PAGE_HEIGHT}, device_scale_factor=1
+        )
+        page.add_init_script("localStorage.setItem('moor.hint', 'seen')")
+        page.set_default_timeout(WAIT_MS)
+        page.goto(link)
+        wait_for_picture(page)
+        scale(9)
+        pictures = list(tour(page))
+        page.goto("about:blank")
+        frames = [decoded(page, *each) for each in pictures]
     TARGET.write_bytes(gif(frames))
-    print(f"{TARGET.relative_to(ROOT)}: {len(frames)} pictures, {TARGET.stat().st_size / 1000:.0f} KB")
+    print(
+        f"{TARGET.relative_to(ROOT)}: {len(frames)} pictures, {TARGET.stat().st_size / 1000:.0f} KB"
+    )
 
 
 @contextmanager
@@ -87,7 +78,9 @@ def cluster(folder: Path) -> Iterator[tuple[str, Callable[[int], None]]]:
     environment = {**os.environ, "KUBECONFIG": str(folder / "data" / "kubeconfig")}
 
     def run(*command: str) -> str:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(  # noqa: S603
+            command, env=environment, capture_output=True, text=True, check=True
+        )
         return done.stdout
 
     moor = (sys.executable, "-m", "mooring.cli.main")
@@ -104,23 +97,29 @@ def cluster(folder: Path) -> Iterator[tuple[str, Callable[[int], None]]]:
         (link,) = re.findall(r"http://\S+", run(*moor, "ui", *place))
         yield link, scale
     finally:
-        subprocess.run([*moor, "down", *place], check=False, capture_output=True)
+        run(*moor, "down", *place)
 
 
-def tour(page: Page) -> Iterator[str]:
+def decoded(page: Page, png: str, words: str) -> Frame:
+    """Return the pixels of a picture and of its caption."""
+    pixels = page.evaluate(DECODE, [png, words, CAPTION_HEIGHT])
+    return Frame(memoryview(base64.b64decode(pixels)).cast("I"))
+
+
+def tour(page: Page) -> Iterator[tuple[str, str]]:
     """Ask what users ask; give a picture of each answer."""
 
-    def picture(words: str) -> str:
+    def picture(words: str) -> tuple[str, str]:
         page.wait_for_timeout(900)
-        page.evaluate(CAPTION, words)
-        return base64.b64encode(page.screenshot(animations="disabled", caret="hide")).decode()
+        png = page.screenshot(animations="disabled", caret="hide")
+        return base64.b64encode(png).decode(), words
 
     page.locator(".group-head").first.wait_for()
     yield picture("Every device of the cluster, and the pods that wait")
     page.locator(".group-head").first.click()
     page.locator(".funnel").first.wait_for()
     yield picture("Why does it wait? Devices are painted by the question that refused them")
-    page.locator(".fix").first.click()
+    page.locator(".fix", has_text="gets node").first.click()
     page.locator(".outcome").wait_for()
     yield picture("What would help: a fix, previewed as a plan")
     page.keyboard.press("Escape")
@@ -132,8 +131,9 @@ def tour(page: Page) -> Iterator[str]:
     page.evaluate("location.hash = 'sel=node:dgx-h100-1&whatif=drain+dgx-h100-1&play=what-if'")
     page.locator(".outcome").wait_for()
     yield picture("What would draining a node evict?")
-    expression = 'device.driver == "gpu.nvidia.com" && device.attributes["resource.kubernetes.io"].numaNode == 1'
-    page.evaluate("text => { location.hash = `play=cel&${new URLSearchParams({cel: text})}`; }", expression)
+    page.evaluate(
+        "text => { location.hash = `play=cel&${new URLSearchParams({cel: text})}`; }", EXPRESSION
+    )
     page.get_by_role("button", name="yes").wait_for()
     yield picture("Which devices does an expression select, and which part says no?")
     page.evaluate("location.hash = 'play=time'")
@@ -148,7 +148,9 @@ def tour(page: Page) -> Iterator[str]:
 def gif(frames: list[Frame]) -> bytes:
     """Return pictures as an animation that repeats."""
     counts = Counter(pixel for frame in frames for pixel in frame.pixels)
-    palette = [pixel for pixel, _ in counts.most_common(COLOURS)]
+    # Colours of devices are rarer than greys of letters, and say more.
+    weights = Counter({pixel: count * (1 + saturation(pixel)) for pixel, count in counts.items()})
+    palette = [pixel for pixel, _ in weights.most_common(COLOURS)]
     numbers = {pixel: nearest(pixel, palette) for pixel in counts}
     bits = (COLOURS - 1).bit_length()
     table = b"".join(pixel.to_bytes(4, "little")[:3] for pixel in palette).ljust(3 << bits, b"\0")
@@ -162,6 +164,12 @@ def gif(frames: list[Frame]) -> bytes:
         parts.append(_picture(indexes, before, bits))
         before = indexes
     return b"".join(parts) + b"\x3b"
+
+
+def saturation(pixel: int) -> int:
+    """Return how far a pixel is from a grey, of 255."""
+    parts = pixel.to_bytes(4, "little")[:3]
+    return max(parts) - min(parts)
 
 
 def nearest(pixel: int, palette: list[int]) -> int:

@@ -1,6 +1,6 @@
 """A browser for each module, and the invented fleets.
 
-Playwright keeps an event loop in its thread: a browser must be gone before other modules' tests run.
+Playwright keeps an event loop in its thread: a browser must be gone before tests of other modules.
 """
 
 from __future__ import annotations

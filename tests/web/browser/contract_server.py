@@ -130,7 +130,10 @@ def _add_pod(fleet: Answer, text: Strings, node: int, name: str, group: int = -1
 
 CAUSES = [
     (
-        "request gpus wants 3 devices with one resource.kubernetes.io/numaNode, but at most 2 have the same (0)",
+        (
+            "request gpus wants 3 devices with one resource.kubernetes.io/numaNode, "
+            "but at most 2 have the same (0)"
+        ),
         "3 gpu.example.com",
     ),
     (
@@ -190,17 +193,32 @@ def explanation(fleet: Answer) -> Answer:
     for node, driver, state in zip(
         devices["node"], devices["driver"], devices["state"], strict=True
     ):
-        kinds.append(0 if node > 3 else 1 if driver != gpu else 4 if state == 4 else 3 if state else 5)
+        kinds.append(
+            0 if node > 3 else 1 if driver != gpu else 4 if state == 4 else 3 if state else 5
+        )
     everything = len(kinds)
     free = kinds.count(5)
     funnel = [("in the fleet", everything), ("on the node", 8), ("of the class", 4), ("free", 3)]
     return {
         "cause": CAUSES[0][0],
-        "kubernetes": f"0/{len(fleet['nodes']['name'])} nodes are available: cannot allocate all claims.",
+        "kubernetes": f"0/{len(fleet['nodes']['name'])} nodes are available",
         "fixes": [
-            {"number": 1, "text": "ask for 2 instead of 3 in request gpus", "node": "node-0", "isAdvice": False},
-            {"number": 2, "text": "run 1 replica of Deployment train instead of 2", "isAdvice": False},
-            {"number": 3, "text": "wait until claim train-0-0-gpu frees a device, or ask its owner", "isAdvice": True},
+            {
+                "number": 1,
+                "text": "ask for 2 instead of 3 in request gpus",
+                "node": "node-0",
+                "isAdvice": False,
+            },
+            {
+                "number": 2,
+                "text": "run 1 replica of Deployment train instead of 2",
+                "isAdvice": False,
+            },
+            {
+                "number": 3,
+                "text": "wait until claim train-0-0-gpu frees a device, or ask its owner",
+                "isAdvice": True,
+            },
         ],
         "nodes": [{"names": ["node-0"], "count": 1, "texts": ["cannot allocate all claims"]}],
         "requests": [
@@ -208,13 +226,25 @@ def explanation(fleet: Answer) -> Answer:
                 "name": "gpus",
                 "wants": "3 of class gpu.example.com",
                 "node": "node-0",
-                "funnel": [{"label": label, "count": count} for label, count in [*funnel, ("together", 0)]],
+                "funnel": [
+                    {"label": label, "count": count} for label, count in [*funnel, ("together", 0)]
+                ],
                 "nearest": "gpu.example.com/node-0/gpu-2 numaNode 1 does not match with others (0)",
             }
         ],
-        "conflict": ["request gpus: 3 of class gpu.example.com", "constraint matchAttribute numaNode"],
+        "conflict": [
+            "request gpus: 3 of class gpu.example.com",
+            "constraint matchAttribute numaNode",
+        ],
         "paint": {
-            "questions": ["on another node", "not of the class", "selector", "taken", "tainted", "would do"],
+            "questions": [
+                "on another node",
+                "not of the class",
+                "selector",
+                "taken",
+                "tainted",
+                "would do",
+            ],
             "devices": compressed(kinds),
         },
         "free": free,
@@ -224,7 +254,10 @@ def explanation(fleet: Answer) -> Answer:
 def selected(fleet: Answer, expression: str) -> Answer:
     """Answer the one expression that the invented server knows: the driver of a device."""
     if expression.count('"') != 2:
-        return {"compileError": {"message": "undeclared reference to 'devise'", "offset": 0}, "hints": ["did you mean device?"]}
+        return {
+            "compileError": {"message": "undeclared reference to 'devise'", "offset": 0},
+            "hints": ["did you mean device?"],
+        }
     driver = expression.split('"')[1]
     known = fleet["strings"]
     number = known.index(driver) if driver in known else -1
@@ -243,8 +276,12 @@ def selected(fleet: Answer, expression: str) -> Answer:
 def drained(fleet: Answer) -> Answer:
     """Return what a drain of the first node would do: its devices become free, others taken."""
     devices = fleet["devices"]
-    leaving = [row for row, node in enumerate(devices["node"]) if node == 0 and devices["claims"][row]]
-    free = [row for row, node in enumerate(devices["node"]) if node == 3 and not devices["claims"][row]]
+    leaving = [
+        row for row, node in enumerate(devices["node"]) if node == 0 and devices["claims"][row]
+    ]
+    free = [
+        row for row, node in enumerate(devices["node"]) if node == 3 and not devices["claims"][row]
+    ]
     taken = free[: len(leaving)]
     changes = {
         "state": [[row, 0] for row in leaving] + [[row, 1] for row in taken],
@@ -254,7 +291,9 @@ def drained(fleet: Answer) -> Answer:
     return {
         "text": ["pod research/train-0-0: node-0 → node-3"],
         "evicted": [{"pod": "research/train-0-0", "cause": "node-0 is drained"}],
-        "placed": [{"namespace": "research", "name": "train-0-0", "node": "node-3", "devices": taken}],
+        "placed": [
+            {"namespace": "research", "name": "train-0-0", "node": "node-3", "devices": taken}
+        ],
         "pendingBefore": 3,
         "pendingAfter": 4,
         "after": {"set": {"devices": changes}},
@@ -280,8 +319,9 @@ class ContractServer:
     def __init__(self, fleet: Answer, **session: Any) -> None:
         self.fleet = fleet
         self.session = {
-            "user": "admin", "title": "invented", "source": "cluster", "live": True, "history": True,
-            "readOnly": True, "version": "1", "profiles": ["dgx-h100"], "forbidden": [], "whatIf": True,
+            "user": "admin", "title": "invented", "source": "cluster", "live": True,
+            "history": True, "readOnly": True, "version": "1", "profiles": ["dgx-h100"],
+            "forbidden": [], "whatIf": True,
             "now": TIME, **session,
         }  # fmt: skip
         self.is_signed_in = True
@@ -335,8 +375,12 @@ class ContractServer:
 DEVICE = {
     "attributes": [{"name": "model", "value": "X100", "type": "string"}],
     "capacity": [{"name": "memory", "value": "80Gi", "used": "40Gi"}],
-    "counters": [{"set": "gpu-0", "name": "memory", "total": "80Gi", "used": "40Gi", "consumes": "10Gi"}],
-    "taints": [{"key": "sick", "value": "", "effect": "NoSchedule", "timeAdded": TIME, "from": "slice"}],
+    "counters": [
+        {"set": "gpu-0", "name": "memory", "total": "80Gi", "used": "40Gi", "consumes": "10Gi"}
+    ],
+    "taints": [
+        {"key": "sick", "value": "", "effect": "NoSchedule", "timeAdded": TIME, "from": "slice"}
+    ],
     "holders": [],
     "slice": "node-0-gpu",
     "yaml": "name: gpu-0\n",
@@ -353,7 +397,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Http
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, *_: Any) -> None:
         """Say nothing."""
 
     def do_GET(self) -> None:
@@ -376,9 +420,12 @@ class _Handler(BaseHTTPRequestHandler):
         owner = self.server.owner
         owner.asked.append(name)
         if not owner.is_signed_in:
-            return self._send(401, "application/json", b'{"error": "not signed in", "code": "not-signed-in"}')
-        answer = json.dumps(owner.answers[name](given), separators=(",", ":"))
-        return self._send(200, "application/json", answer.encode())
+            return self._send(
+                401, "application/json", b'{"error": "not signed in", "code": "not-signed-in"}'
+            )
+        found = owner.answers[name](given)
+        answer = json.dumps(found, separators=(",", ":"))
+        return self._send(422 if "error" in found else 200, "application/json", answer.encode())
 
     def _file(self, name: str) -> None:
         path = STATIC / name

@@ -34,9 +34,10 @@ def chromium(folder: Path) -> Iterator[Browser]:
     """Run a Chromium; `folder` is for its list of fonts."""
     fonts = folder / "fonts.conf"
     fonts.write_text(FONTS.format(fonts=dev.CHROMIUM / "usr/share/fonts", cache=folder / "fonts"))
-    libraries = [path for path in (dev.CHROMIUM / "usr" / "lib").glob("*-linux-gnu*")]
-    libraries += [path / "pulseaudio" for path in libraries] + list((dev.CHROMIUM / "lib").glob("*-linux-gnu*"))
-    environment = {
+    libraries = list((dev.CHROMIUM / "usr" / "lib").glob("*-linux-gnu*"))
+    libraries += [path / "pulseaudio" for path in libraries]
+    libraries += (dev.CHROMIUM / "lib").glob("*-linux-gnu*")
+    environment: dict[str, str | float | bool] = {
         **os.environ,
         "LD_LIBRARY_PATH": ":".join(map(str, libraries)),
         "FONTCONFIG_FILE": str(fonts),

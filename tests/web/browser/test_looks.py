@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,32 +17,14 @@ from tests.web.browser.driving import wait_for_picture
 SHARE_MAX = 0.02
 DIFFERENT = 60  # of 255, in any channel
 
-COMPARE = """async ([one, other, different]) => {
-  const [a, b] = await Promise.all([one, other].map(async (text) => {
-    const image = new Image();
-    image.src = `data:image/png;base64,${text}`;
-    await image.decode();
-    const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [image.width, image.height];
-    const pen = canvas.getContext("2d");
-    pen.drawImage(image, 0, 0);
-    return pen.getImageData(0, 0, image.width, image.height);
-  }));
-  if (a.width !== b.width || a.height !== b.height) return 1;
-  let count = 0;
-  for (let i = 0; i < a.data.length; i += 4) {
-    const most = Math.max(...[0, 1, 2].map((c) => Math.abs(a.data[i + c] - b.data[i + c])));
-    if (most > different) count++;
-  }
-  return count / (a.data.length / 4);
-}"""
+COMPARE = (Path(__file__).parent / "compare.js").read_text()
 
 VIEWS = {
     "small-light": ("light", ""),
     "small-dark": ("dark", ""),
     "question": ("light", "#pod=default/wait-0"),
     "drained": ("dark", "#whatif=drain+node-0"),
-    "shapes-near": ("light", "#cam=0,0,100"),
+    "shapes-near": ("light", "#cam=3,2,100"),
     "table": ("light", "#view=table"),
 }
 
@@ -91,7 +74,9 @@ def test_page_looks_as_recorded(
     compare(browser, name, picture(page, ".middle"))
 
 
-def test_comparison_notices_a_change(small: ContractServer, browser: Browser, open_page: Open) -> None:
+def test_comparison_notices_a_change(
+    small: ContractServer, browser: Browser, open_page: Open
+) -> None:
     page = open_page(f"{small.url}#whatif=drain+node-0", width=1100, height=560)
     expect(page.get_by_role("button", name="would be taken")).to_be_visible()
     changed = share_of_difference(
@@ -111,35 +96,7 @@ def test_forty_thousand_devices_look_as_recorded(
 # --- rules of accessibility -------------------------------------------------------------------
 
 # What a reader of the page without eyes or without a mouse needs; each rule returns its offenders.
-RULES = """() => {
-  const text = (each) => (each?.textContent ?? "").trim();
-  const nameOf = (each) =>
-    each.getAttribute("aria-label") ||
-    (each.getAttribute("aria-labelledby") ?? "").split(" ").map((id) => text(document.getElementById(id))).join("") ||
-    [...(each.labels ?? [])].map(text).join("") ||
-    (["INPUT", "SELECT", "TEXTAREA"].includes(each.tagName) ? each.title : text(each) || each.title);
-  const all = (selector) => [...document.querySelectorAll(selector)].filter((each) => each.checkVisibility());
-  const shown = (list) => list.map((each) => each.outerHTML.slice(0, 120));
-  const ids = [...document.querySelectorAll("[id]")].map((each) => each.id);
-  const references = ["aria-controls", "aria-labelledby", "aria-describedby", "aria-activedescendant", "for"];
-  const isSmall = (each) => {
-    const box = each.getBoundingClientRect();
-    return !each.classList.contains("link") && each.type !== "range" && (box.width < 20 || box.height < 20);
-  };
-  return {
-    "controls without a name": shown(all("button, input, select, textarea, a[href], [role=button], canvas, dialog, section").filter((each) => !nameOf(each))),
-    "ids used twice": ids.filter((id, i) => ids.indexOf(id) !== i),
-    "references to nothing": references.flatMap((name) => all(`[${name}]`).flatMap((each) => each.getAttribute(name).split(" ").filter((id) => id && !document.getElementById(id)))),
-    "positive tabindex": shown(all("[tabindex]").filter((each) => each.tabIndex > 0)),
-    "clickable but not a control": shown(all("div[onclick], span[onclick]")),
-    "small targets": shown(all("button, select, input").filter(isSmall)),
-    "lists with other children": shown(all("ul, ol").filter((each) => [...each.children].some((child) => child.tagName !== "LI"))),
-    "tables without a heading": shown(all("table").filter((each) => !each.querySelector("th"))),
-    "wider than the window": document.documentElement.scrollWidth > innerWidth ? ["page"] : [],
-    "no language": document.documentElement.lang ? [] : ["html"],
-    "no title": document.title ? [] : ["title"],
-  };
-}"""
+RULES = (Path(__file__).parent / "rules.js").read_text()
 
 
 @pytest.mark.parametrize(
@@ -161,6 +118,9 @@ def test_rules_of_accessibility(fragment: str, small: ContractServer, open_page:
     assert {rule: found for rule, found in offenders.items() if found} == {}
 
 
+PLACES = ".page-head, .pending, .toolbar, .inspector, .play, canvas"
+
+
 def test_tab_goes_through_the_page_in_order(small: ContractServer, open_page: Open) -> None:
     page = open_page(small.url)
     wait_for_picture(page)
@@ -168,9 +128,7 @@ def test_tab_goes_through_the_page_in_order(small: ContractServer, open_page: Op
     for _ in range(24):
         page.keyboard.press("Tab")
         places.append(
-            page.evaluate(
-                "document.activeElement.closest('.page-head, .pending, .toolbar, .inspector, .play, canvas')?.className || 'canvas'"
-            )
+            page.evaluate(f"document.activeElement.closest('{PLACES}')?.className || 'canvas'")
         )
     order = [place.split()[-1] for place in dict.fromkeys(places)]
     assert order[:5] == ["page-head", "pending", "toolbar", "canvas", "inspector"]

@@ -23,7 +23,9 @@ def hash_of(page: Page) -> str:
 # --- looking ----------------------------------------------------------------------------------
 
 
-def test_map_shows_devices_and_the_inspector_the_fleet(small: ContractServer, open_page: Open) -> None:
+def test_map_shows_devices_and_the_inspector_the_fleet(
+    small: ContractServer, open_page: Open
+) -> None:
     page = open_page(small.url)
     wait_for_picture(page)
     work = page.evaluate(WORK)
@@ -132,7 +134,9 @@ def test_colours_and_legend(small: ContractServer, open_page: Open) -> None:
 # --- asking -----------------------------------------------------------------------------------
 
 
-def test_pending_pod_is_explained_and_its_fix_previewed(small: ContractServer, open_page: Open) -> None:
+def test_pending_pod_is_explained_and_its_fix_previewed(
+    small: ContractServer, open_page: Open
+) -> None:
     page = open_page(small.url)
     page.get_by_role("button", name=re.compile("wait-0")).click()
     funnel = page.get_by_role("list", name="Devices left after each question")
@@ -143,7 +147,9 @@ def test_pending_pod_is_explained_and_its_fix_previewed(small: ContractServer, o
     legend = page.get_by_role("group", name="Legend: Which question refused the device")
     expect(legend.get_by_role("button", name="would do")).to_be_visible()
     page.get_by_role("button", name=re.compile("ask for 2 instead of 3")).click()
-    expect(page.get_by_role("group", name="Legend: What would change")).to_contain_text("would be taken3")
+    expect(page.get_by_role("group", name="Legend: What would change")).to_contain_text(
+        "would be taken3"
+    )
     expect(page.get_by_text("3 → 4")).to_be_visible()
     assert "whatif=fix+default/wait-0+1" in hash_of(page)
     page.keyboard.press("Escape")
@@ -168,7 +174,9 @@ def test_expression_paints_the_map(small: ContractServer, open_page: Open) -> No
     expect(page.get_by_text("did you mean device?")).to_be_visible()
 
 
-def test_slider_shows_another_moment_and_the_way_back(small: ContractServer, open_page: Open) -> None:
+def test_slider_shows_another_moment_and_the_way_back(
+    small: ContractServer, open_page: Open
+) -> None:
     page = open_page(f"{small.url}#play=time")
     slider = page.get_by_role("slider", name="Moment")
     slider.focus()
@@ -260,8 +268,9 @@ def test_empty_fleet_says_why(forbidden: list[str], words: str, open_page: Open)
 def test_server_that_refuses_is_quoted(small: ContractServer, open_page: Open) -> None:
     page = open_page(small.url)
     wait_for_picture(page)
-    small.answers["explain"] = lambda _: {}["no answer"]
+    small.answers["explain"] = lambda _: {"error": "The pod is gone.", "code": "unusable"}
     page.get_by_role("button", name=re.compile("wait-1")).click()
+    expect(page.get_by_text("The pod is gone.")).to_be_visible()
     expect(page.get_by_role("button", name="Ask again")).to_be_visible()
 
 

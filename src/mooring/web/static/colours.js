@@ -225,9 +225,9 @@ function changeOf(before, after, device) {
   return after.devices.state[device] >= 3 ? 5 : 0;
 }
 
-/** Return black or white, whichever can be read better on a colour. */
+/** Return black or white, whichever can be read better on a colour: 4.5 to 1 at least. */
 export function inkOn(colour) {
-  return luminance(colour) > 0.3 ? "#10161d" : "#ffffff";
+  return luminance(colour) > 0.18 ? "#10161d" : "#ffffff";
 }
 
 function luminance(colour) {

@@ -301,6 +301,8 @@ function nameCell(brush, device, look, x, y, width, height, hasParts) {
   context.font = `600 ${size}px ${FONT}`;
   let base = y + pad + size * 0.8;
   const [name, rest] = inTwo(context, fleet.deviceName(device), width - 2 * pad, scale);
+  // The rest of a long name tells nothing in a small cell.
+  if (scale < 52 && context.measureText(name).width > width - 2 * pad) return;
   write(context, name, x + pad, base, width - 2 * pad);
   if (rest) write(context, rest, x + pad, (base += size * 1.1), width - 2 * pad);
   if (scale < 62) return;

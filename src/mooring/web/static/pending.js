@@ -120,12 +120,12 @@ function Answer({ fleet, pod, answer }) {
     ${pod && answer.cause && html`<p class="unseen" role="status">${answer.cause}</p>`}
     <${Since} fleet=${fleet} pod=${pod} />
     ${(answer.requests ?? []).map((request) => html`<${Request} request=${request} />`)}
+    <${Fixes} pod=${pod} fixes=${answer.fixes ?? []} />
     ${answer.conflict?.length > 0 &&
     html`<h3>Impossible together</h3>
       <ul class="conflict">
         ${answer.conflict.map((line) => html`<li>${line}</li>`)}
       </ul>`}
-    <${Fixes} pod=${pod} fixes=${answer.fixes ?? []} />
     ${answer.nodes?.length > 0 &&
     html`<details>
       <summary>Nodes, the nearest first</summary>

@@ -47,6 +47,9 @@ function choose(match) {
   else showDevice(match.kind === "device" ? match.row : (devices[match.kind]()[0] ?? -1));
   if (match.kind === "pod" && fleet.pods.state[match.row] === 0) store.chosen.pod.value = match.id;
   isOpen.value = false;
+  typed.value = "";
+  // From here the arrow keys go on.
+  (document.querySelector("canvas") ?? document.activeElement).focus({ preventScroll: true });
 }
 
 function onKey(event) {
