@@ -15,6 +15,7 @@ from mooring.api.tolerations import DeviceName
 from mooring.insight.devices import DeviceState, DeviceUsage
 
 Amounts = Counter[CounterKey]  # in nano
+_ONE = 10**9
 _HELD = (DeviceState.TAKEN, DeviceState.SHARED)
 
 
@@ -44,7 +45,10 @@ def _family(together: Sequence[DeviceUsage]) -> Iterator[tuple[DeviceName, Parti
     amounts = {usage.id: _amounts(usage) for usage in together}
     whole = max(together, key=lambda usage: amounts[usage.id].total())
     others = [usage for usage in together if usage.id != whole.id]
-    if not all(_is_part(amounts[each.id], amounts[whole.id]) for each in others):
+    # A partition may be as large as the device, but devices that are all alike are no partitions.
+    if not all(amounts[each.id] <= amounts[whole.id] for each in others):
+        return
+    if all(amounts[each.id] == amounts[whole.id] for each in others):
         return
     taken = [amounts[each.id] for each in others if each.state in _HELD]
     yield whole.id, Partition(used=_used(taken, amounts[whole.id]))
@@ -59,14 +63,15 @@ def _amounts(usage: DeviceUsage) -> Amounts:
     return found
 
 
-def _is_part(part: Amounts, whole: Amounts) -> bool:
-    return part <= whole and part != whole
-
-
 def _used(taken: Iterable[Amounts], whole: Amounts) -> int:
-    """Return the largest part of any counter that is used, in thousandths."""
+    """Return the largest part of any counter that is used, in thousandths.
+
+    A counter of one, such as one of the memory slices of a GPU, is used whole by the first
+    partition: it says nothing of how much is left, unless there are no others.
+    """
     used: Amounts = Counter()
     for amounts in taken:
         used.update(amounts)
-    parts = (min(used[key], total) * 1000 // total for key, total in whole.items() if total > 0)
-    return max(parts, default=0)
+    shares = {key: min(used[key], whole[key]) * 1000 // whole[key] for key in +whole}
+    divisible = [share for key, share in shares.items() if whole[key] > _ONE]
+    return max(divisible or shares.values(), default=0)
