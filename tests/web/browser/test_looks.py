@@ -118,6 +118,26 @@ def test_rules_of_accessibility(fragment: str, small: ContractServer, open_page:
     assert {rule: found for rule, found in offenders.items() if found} == {}
 
 
+def test_rules_find_what_breaks_them(small: ContractServer, open_page: Open) -> None:
+    page = open_page(small.url)
+    wait_for_picture(page)
+    page.evaluate(
+        """() => {
+          const bad = document.createElement("ul");
+          bad.innerHTML = "<button id='x'></button><p id='x' tabindex='3' aria-controls='y'>a</p>";
+          document.querySelector("main").append(bad);
+        }"""
+    )
+    offenders = {rule for rule, found in page.evaluate(RULES).items() if found}
+    assert offenders >= {
+        "controls without a name",
+        "ids used twice",
+        "references to nothing",
+        "positive tabindex",
+        "lists with other children",
+    }
+
+
 PLACES = ".page-head, .pending, .toolbar, .inspector, .play, canvas"
 
 

@@ -56,6 +56,7 @@ def test_search_finds_a_device_by_parts_of_its_name(small: ContractServer, open_
     page.keyboard.press("/")
     page.keyboard.type("node-2 gpu-3")
     expect(page.get_by_role("listbox", name="Found").get_by_role("option")).to_have_count(1)
+    expect(page.get_by_role("listbox", name="Found")).to_contain_text("free")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="gpu-3")).to_be_visible()
 

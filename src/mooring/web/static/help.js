@@ -46,15 +46,24 @@ export { Dialog as Help };
 
 const isHintOpen = signal(!store.remembered("hint"));
 
+function closeHint() {
+  isHintOpen.value = false;
+  store.remember("hint", "seen");
+}
+
+/** The hint goes once somebody has done what it says. */
+export function followFirstStep() {
+  effect(() => {
+    const { sel, pod, cam } = store.chosen;
+    if (isHintOpen.peek() && (sel.value || pod.value || cam.value)) closeHint();
+  });
+}
+
 export function Hint() {
   const fleet = store.currentFleet();
   if (!isHintOpen.value || !fleet?.deviceCount) return null;
-  const close = () => {
-    isHintOpen.value = false;
-    store.remember("hint", "seen");
-  };
   return html`<aside class="hint" aria-label="First steps">
     <p><b>Each cell is a device, each card a node.</b> Scroll to zoom, drag to move, click to inspect. ${fleet.groups.length ? "Choose a pending pod to see why it waits." : ""} Press <kbd>/</kbd> to find, <kbd>?</kbd> for all keys.</p>
-    <button type="button" onClick=${close}>Got it</button>
+    <button type="button" onClick=${closeHint}>Got it</button>
   </aside>`;
 }

@@ -3,7 +3,7 @@ import { html, render } from "./vendor.js";
 import { followHistory, start } from "./api.js";
 import { Cel, followCel } from "./cel.js";
 import { FleetMap, Legend, Toolbar } from "./fleet.js";
-import { Help, Hint } from "./help.js";
+import { Help, Hint, followFirstStep } from "./help.js";
 import { Inspector, followSelection } from "./inspector.js";
 import { Pending, followPending } from "./pending.js";
 import { Search } from "./search.js";
@@ -106,6 +106,7 @@ function onKey(event) {
 }
 
 store.keepInAddress();
+followFirstStep();
 followHistory();
 followPending();
 followSelection();

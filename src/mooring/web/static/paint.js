@@ -9,6 +9,7 @@ import { CROSSES, DOTS, HALF, OUTLINE, PALETTES, STRIPES, inkOn, packed } from "
 import { NODE_STATES } from "./columns.js";
 
 const SHAPES_FROM = 13; // device pixels a cell
+const PARTS_FROM = 20; // pixels a cell
 const FONT = "system-ui, sans-serif";
 
 // What the last pictures cost: tests and benchmarks read it.
@@ -228,7 +229,7 @@ function drawCell(brush, device) {
   if (x + width < 0 || y + height < 0 || x > scene.width || y > scene.height) return;
   work.cells++;
   const look = fillCell(brush, device, x, y, width, height);
-  const hasParts = parts.has(device) && scale >= 20;
+  const hasParts = parts.has(device) && scale >= PARTS_FROM;
   if (scale >= 36) nameCell(brush, device, look, x, y, width, height, hasParts);
   if (hasParts) {
     for (const part of scene.fleet.partsOf(device)) {
@@ -284,7 +285,8 @@ function fillCell({ context, palette, scene, scale, patterns }, device, x, y, wi
 /** A device that is used in part is filled up to its use. */
 function fillLevel(context, palette, scene, device, x, y, width, height, radius, hasPath) {
   const level = height * Math.min(1, scene.fleet.devices.used[device] / 1000);
-  if (level <= 0 || scene.layout.parts.has(device)) return;
+  const areParts = scene.layout.parts.has(device) && scene.camera.scale >= PARTS_FROM;
+  if (level <= 0 || areParts) return;
   context.fillStyle = palette.taken;
   if (!hasPath) return context.fillRect(x, y + height - level, width, level);
   context.beginPath();

@@ -1,5 +1,6 @@
 /** The search field: finds nodes, pods, claims and devices by parts of their names. */
 import { html, signal, computed } from "./vendor.js";
+import { DEVICE_STATES, NODE_STATES, POD_STATES } from "./columns.js";
 import { showDevice, showNode } from "./fleet.js";
 import * as store from "./store.js";
 
@@ -36,6 +37,19 @@ function search(words, count, kind, nameOf) {
     if (matches.length >= 2000) break;
   }
   return matches.sort((a, b) => a.rank - b.rank).slice(0, EACH_MAX + (kind === "device" ? 3 : 0));
+}
+
+/** What answers the question in most cases, without opening what was found. */
+function noteOf({ kind, row }) {
+  const fleet = store.fleet.value;
+  if (kind === "node") return NODE_STATES[fleet.nodes.state[row]];
+  if (kind === "pod") {
+    const node = fleet.nodeName(fleet.pods.node[row]);
+    return node ? `on ${node}` : POD_STATES[fleet.pods.state[row]];
+  }
+  const pod = fleet.claims.pod[kind === "claim" ? row : fleet.firstClaim(row)] ?? -1;
+  if (pod >= 0) return `held by ${fleet.podId(pod)}`;
+  return kind === "device" ? DEVICE_STATES[fleet.devices.state[row]] : "";
 }
 
 function choose(match) {
@@ -104,7 +118,7 @@ export function Search() {
                 event.preventDefault();
                 choose(match);
               }}
-            ><span class="kind">${match.kind}</span><span>${match.id}</span></li>`,
+            ><span class="kind">${match.kind}</span><span>${match.id}</span><span class="quiet">${noteOf(match)}</span></li>`,
           )
         : html`<li class="none" role="option" aria-selected="false" aria-disabled="true">Nothing is named so.</li>`)}
     </ul>
