@@ -20,12 +20,14 @@ from mooring.api.resource.v1 import (
     DeviceSelector,
     DeviceTaint,
 )
+from mooring.insight.snapshot.snapshot import key_of
 from mooring.web.columns import decode
 from mooring.web.errors import BadQuestionError, PageError, UnusableError
 from mooring.web.fleet import Delta, apply
 from mooring.web.questions.cel import ERROR, NO, YES, cel_answer
 from mooring.web.questions.details import device_answer, object_answer
 from mooring.web.questions.explain import explain_answer
+from mooring.web.questions.kept_cluster import KeptCluster
 from mooring.web.questions.moment import ShownMoment
 from mooring.web.questions.what_if import fix_answer, what_if_answer
 from mooring.web.scene import Scene
@@ -47,7 +49,7 @@ def roomy(name: str) -> Node:
     return Node(metadata=ObjectMeta(name=name), status=NodeStatus(allocatable=ROOM))
 
 
-def moment_of(*objects: Any) -> ShownMoment:
+def moment_of(*objects: Any, kept: KeptCluster | None = None) -> ShownMoment:
     scene = Scene(CONTEXT, objects)
     rows = scene.rows
     return ShownMoment(
@@ -57,6 +59,7 @@ def moment_of(*objects: Any) -> ShownMoment:
         rows.device_rows,
         CONTEXT,
         scene.copy,
+        kept or KeptCluster(),
     )
 
 
@@ -284,3 +287,46 @@ def test_an_object_is_shown_with_its_newest_events(moment: ShownMoment) -> None:
     answer = object_answer(moment, "Pod", "team", "big", events)
     assert "name: big" in answer["yaml"]
     assert len(answer["events"]) == 50
+
+
+# --- the kept cluster -------------------------------------------------------------------------
+
+CHANGES = st.lists(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 8)), min_size=1, max_size=3), max_size=5
+)
+CHANGING: list[Any] = [
+    holding("busy", "gpu-0"),
+    holding("busy", "gpu-1"),
+    holding("more", "gpu-1", "gpu-2"),
+    roomy("n2"),
+    *machine("n3", 4)[1:],
+    roomy("n3"),
+    waiting("other", count=1)[1],
+    TAINTED,
+    slice_of(device("gpu-0"), pool="n1", generation=2, name="slice-n1"),
+]
+
+
+@settings(max_examples=25, deadline=None)
+@given(CHANGES)
+def test_a_kept_cluster_explains_as_one_made_anew(
+    steps: list[list[tuple[bool, int]]],
+) -> None:
+    known = {key_of(each): each for each in CLUSTER}
+    kept = KeptCluster()
+    for step in steps:
+        for is_written, index in step:
+            value = CHANGING[index]
+            if is_written:
+                known[key_of(value)] = value
+            else:
+                known.pop(key_of(value), None)
+        expected = explained(moment_of(*known.values()))
+        assert explained(moment_of(*known.values(), kept=kept)) == expected
+
+
+def explained(moment: ShownMoment) -> Any:
+    try:
+        return explain_answer(moment, "team", "big")
+    except PageError as error:
+        return error.text

@@ -2,15 +2,16 @@
 
 main             `moor` itself, with the list of commands
 Commands         cel, claims, control_plane, controllers, devices, down, explain, fit, kubeconfig,
-                 lint, node, plan, profiles, reset, run, scheduler, server, snapshot, status, store,
-                 up, validate, whatif
+                 lint, node, plan, profiles, record, reset, run, scheduler, server, snapshot, status,
+                 store, ui, up, validate, whatif
 driver           `moor driver` and its subcommands: driver_check, driver_classes, driver_devices,
                  driver_new, driver_run
 command_classes  classes for click: groups that load lazily, options in sections, durations
 errors           exit statuses, and how a command ends with an error
 cluster_options  the options with which every command reads a cluster and manifests
 cluster_sources  where objects come from: files, archives, profiles; live_source: a running cluster
-inputs           files and archives behind -f; large_files: text that stays in its file
+inputs           files and archives behind -f; large_files: text that stays in its file;
+                 recordings: clusters over time
 collection       objects with their source text, for commands that report lines
 terminal         the only way to print: what is not printable is escaped
 output           tables, JSON, YAML, warnings, ages, progress; the option -o

@@ -21,6 +21,7 @@ from mooring.web.errors import BadQuestionError, UnknownTimeError
 from mooring.web.feed import Feed
 from mooring.web.fleet import fleet_tree
 from mooring.web.messages import Body
+from mooring.web.questions.kept_cluster import KeptCluster
 from mooring.web.questions.moment import ShownMoment
 from mooring.web.rights import Rights
 from mooring.web.scene import Scene
@@ -37,6 +38,7 @@ class Past:
 
     def __init__(self, feed: Feed, rights: Rights) -> None:
         self._feed, self._rights = feed, rights
+        self._kept = KeptCluster()
         self._lock = threading.Lock()
         self._scene: Scene | None = None
         self._moments: LRU[int, ShownMoment] = LRU(BODIES_MAX)
@@ -112,6 +114,7 @@ class Past:
                 scene.rows.device_rows,
                 context,
                 lambda: self._copied(snapshot),
+                self._kept,
             )
             self._moments.put(point.revision, found)
             return found

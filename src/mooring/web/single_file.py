@@ -27,6 +27,7 @@ from mooring.web.causes import find_causes
 from mooring.web.errors import PageError
 from mooring.web.fleet import fleet_tree
 from mooring.web.questions.explain import explain_answer
+from mooring.web.questions.kept_cluster import KeptCluster
 from mooring.web.questions.moment import ShownMoment, bounded_plan
 from mooring.web.scene import Scene
 from mooring.web.static_files import INDEX, static_files
@@ -58,7 +59,9 @@ def single_page(
     scene.explain(find_causes(plan, context, unread=unread, progress=progress))
     fleet = scene.fleet(1, str(context.now))
     rows = scene.rows
-    moment = ShownMoment(snapshot, fleet, tuple(rows.usages), rows.device_rows, context, scene.copy)
+    moment = ShownMoment(
+        snapshot, fleet, tuple(rows.usages), rows.device_rows, context, scene.copy, KeptCluster()
+    )
     moment.plan = plan
     session = {
         "user": "",

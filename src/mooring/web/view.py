@@ -25,6 +25,7 @@ from mooring.web.messages import Body
 from mooring.web.owner_rows import PodKey
 from mooring.web.past import Past
 from mooring.web.pending import Cause
+from mooring.web.questions.kept_cluster import KeptCluster
 from mooring.web.questions.moment import ShownMoment
 from mooring.web.rights import ALL, Rights
 from mooring.web.scene import Scene
@@ -60,6 +61,7 @@ class View:
         self._feed, self._rights = feed, rights
         self.past = Past(feed, rights)
         self._follower = Follower(feed)
+        self._kept = KeptCluster()
         self._lock = threading.Lock()  # of the scene
         self._scene: Scene | None = None
         self._fleet: Fleet | None = None
@@ -116,6 +118,7 @@ class View:
                 scene.rows.device_rows,
                 self._feed.context,
                 self._copied,
+                self._kept,
                 before,
             )
             if self._feed.plan is not None and self._rights == ALL:

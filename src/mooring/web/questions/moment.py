@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Final
 
@@ -13,14 +14,14 @@ from mooring.insight.devices import DeviceUsage
 from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
 from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.plan.refused import with_unscheduled
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
+from mooring.insight.whatif import ChangedCluster, apply
 from mooring.validation.strategy import Context
 from mooring.web.columns import Column
 from mooring.web.fleet import Fleet
+from mooring.web.questions.kept_cluster import EACH_S, KeptCluster
 from mooring.web.scene import Scene
 
-EACH_S: Final = 5.0  # for the expressions of a pod
 ALL_S: Final = 15.0  # for those of all pods
 
 
@@ -35,11 +36,14 @@ class ShownMoment:
         rows: Mapping[DeviceName, int],
         context: Context,
         copy_scene: Callable[[], Scene],
+        kept: KeptCluster,
         before: ShownMoment | None = None,
     ) -> None:
         """Take over from the moment `before` what has not changed since."""
         self.snapshot, self.fleet, self.devices = snapshot, fleet, devices
         self._rows, self.context, self.copy_scene = rows, context, copy_scene
+        self._kept = kept
+        self.plan: Plan | None = None  # of all pending pods, if there is one
         if before is not None and _are_same(before.snapshot.slices, snapshot.slices):
             self.__dict__ |= {
                 name: before.__dict__[name] for name in ("published",) if name in before.__dict__
@@ -67,10 +71,20 @@ class ShownMoment:
         """Return the claim spec of a claim or template, None if there is none."""
         return self._claims.get((kind, namespace, name))
 
+    @contextmanager
+    def alone(self) -> Iterator[Plan]:
+        """Yield a plan in which no pod was tried yet, for this question alone."""
+        with self._kept.lock:
+            if self.plan is not None:
+                yield self.plan
+            else:
+                yield self._kept.plan(self.snapshot, self.context)
+
     @cached_property
-    def plan(self) -> Plan:
-        """Where pending pods would go."""
-        return with_unscheduled(bounded_plan(self.snapshot, self.context))
+    def before(self) -> tuple[ChangedCluster, Plan]:
+        """The cluster without changes, and where its pending pods would go."""
+        cluster = apply(self.snapshot, (), self.context)
+        return cluster, bounded_plan(cluster.snapshot, self.context)
 
     def column(self, values: Mapping[DeviceName, int]) -> Column:
         """Return a column over the devices of the fleet; 0 for those without a value."""

@@ -12,9 +12,7 @@ from mooring.api.tolerations import DeviceName
 from mooring.hardware.errors import ProfileError
 from mooring.insight.errors import TooManyPodsError, UnknownNameError
 from mooring.insight.messages import counted
-from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.builder import SnapshotBuilder
-from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif import (
     AddObjects,
     ChangedCluster,
@@ -28,9 +26,10 @@ from mooring.insight.whatif.difference import PodChange
 from mooring.insight.whatif.taint_words import TaintTextError
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.web.errors import BadQuestionError, UnusableError
+from mooring.web.fleet import Fleet
 from mooring.web.owner_rows import PodKey
 from mooring.web.pending import Cause
-from mooring.web.questions.explain import answer_for, pending_pod
+from mooring.web.questions.explain import answered
 from mooring.web.questions.fixed import fixed_snapshot
 from mooring.web.questions.ghosts import ghosts
 from mooring.web.questions.moment import ShownMoment, bounded_plan
@@ -44,28 +43,28 @@ def what_if_answer(moment: ShownMoment, changes: Sequence[str]) -> dict[str, Any
     """Return what changes would do, each written as an option of `moor whatif`."""
     if not changes or len(changes) > CHANGES_MAX:
         raise BadQuestionError(f"changes: give 1 to {CHANGES_MAX} of them.")
-    words = ChangeWords(moment.snapshot, moment.context)
-    wanted = [change for text in changes for change in _changes(text, words, moment)]
     context = moment.context
+    words = ChangeWords(moment.snapshot, context)
+    wanted = [change for text in changes for change in _changes(text, words, moment)]
     try:
-        after = apply(moment.snapshot, wanted, context)
-        return _answer(moment, apply(moment.snapshot, (), context), after)
+        return _answer(moment, apply(moment.snapshot, wanted, context))
     except (UnknownNameError, TooManyPodsError) as error:
         raise UnusableError(f"{error}") from None
 
 
 def fix_answer(moment: ShownMoment, namespace: str, name: str, number: int) -> dict[str, Any]:
     """Return what a fix of a pending pod would do."""
-    _, answer = answer_for(moment, pending_pod(moment, namespace, name))
+    with moment.alone() as alone:
+        plan, _, answer = answered(moment, alone, namespace, name)
     if not 1 <= number <= len(answer.fixes):
         raise BadQuestionError(f"number: the pod has {counted(len(answer.fixes), 'fix')}.")
     fix = answer.fixes[number - 1]
     if not fix.changes:
         raise UnusableError("This fix is advice: no change of objects can do it.")
-    fixed = fixed_snapshot(moment.snapshot, moment.plan.before, fix.changes)
+    fixed = fixed_snapshot(moment.snapshot, plan.before, fix.changes)
     after = apply(fixed, (), moment.context)
     try:
-        return _answer(moment, apply(moment.snapshot, (), moment.context), after)
+        return _answer(moment, after)
     except TooManyPodsError as error:
         raise UnusableError(f"{error}") from None
 
@@ -101,22 +100,26 @@ def _added(text: str, words: ChangeWords, moment: ShownMoment) -> AddObjects:
     return AddObjects(objects)
 
 
-def _answer(moment: ShownMoment, before: ChangedCluster, after: ChangedCluster) -> dict[str, Any]:
-    plans: list[Plan] = []
-
-    def make_plan(snapshot: Snapshot) -> Plan:
-        plans.append(bounded_plan(snapshot, moment.context))
-        return plans[-1]
-
-    found = compare(before, after, moment.context, make_plan)
-    old, new = plans
+def _answer(moment: ShownMoment, after: ChangedCluster) -> dict[str, Any]:
+    before, old = moment.before
+    new = bounded_plan(after.snapshot, moment.context)
+    plans = {id(before.snapshot): old, id(after.snapshot): new}
+    found = compare(
+        before,
+        after,
+        moment.context,
+        lambda snapshot: plans[id(snapshot)],
+        with_devices=False,
+    )
     scene = moment.copy_scene()
     scene.move_to(new.after)
     scene.explain({_key(each.pod): _cause(each) for each in new.pending})
     fleet = scene.fleet(moment.fleet.revision, moment.fleet.time)
     ghost, places = ghosts(moment.fleet, fleet)
     return {
-        "text": list(_lines(found))[:LINES_MAX],
+        "text": [*_pod_lines(found), *_device_lines(moment.fleet, fleet), _summary(found)][
+            -LINES_MAX:
+        ],
         "evicted": [{"pod": each.pod, "cause": each.why} for each in found.pods if each.why],
         "placed": list(_placed(found.pods, scene.rows.device_rows, places)),
         "pendingBefore": len(old.pending),
@@ -164,22 +167,35 @@ def _device(text: str) -> DeviceName:
 # --- in words ---------------------------------------------------------------------------------
 
 
-def _lines(found: Difference) -> Iterator[str]:
+def _pod_lines(found: Difference) -> Iterator[str]:
     for each in found.pods:
         before = "" if each.before is None else each.before.node or "no node"
         after = "" if each.after is None else each.after.node or "no node"
         change = " → ".join(filter(None, (before, after))) or each.kind.value
         why = each.why or each.again or ("" if each.after is None else each.after.message)
         yield f"{each.pod} {each.kind.value}: {change}{f' ({why})' if why else ''}"
-    for device in found.devices:
-        if device.is_changed:
-            yield (
-                f"{device.node} {device.driver}: free {device.free_before} → {device.free_after}, "
-                f"of {device.total_before} → {device.total_after}"
-            )
-    for missing in found.missing:
-        yield f"{missing.device} is in no slice any more, but stays allocated"
     for concern in found.concerns:
         yield f"warning: {concern}"
+
+
+def _device_lines(before: Fleet, after: Fleet) -> Iterator[str]:
+    """Yield how many devices of each driver are free, where that changes."""
+    old, new = _free(before), _free(after)
+    for driver in sorted({*old, *new}):
+        was, is_ = old.get(driver, (0, 0)), new.get(driver, (0, 0))
+        if was != is_:
+            yield f"{driver}: free {was[0]:,} → {is_[0]:,}, of {was[1]:,} → {is_[1]:,}"
+
+
+def _free(fleet: Fleet) -> dict[str, tuple[int, int]]:
+    devices = fleet.tables["devices"]
+    found: dict[str, tuple[int, int]] = {}
+    for driver, state in zip(devices["driver"], devices["state"], strict=True):
+        free, total = found.get(name := fleet.strings[driver], (0, 0))
+        found[name] = (free + (state == 0), total + 1)
+    return found
+
+
+def _summary(found: Difference) -> str:
     worse = sum(each.is_worse for each in found.pods)
-    yield f"{counted(worse, 'pod')} worse off, {len(found.pods) - worse} otherwise different"
+    return f"{counted(worse, 'pod')} worse off, {len(found.pods) - worse} otherwise different"
