@@ -6,11 +6,13 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
+from mooring.api.core import Pod
 from mooring.api.documents import CORE
 from mooring.cli.cluster_options import Sources, read_sources
-from mooring.cli.cluster_sources import FileSource
+from mooring.cli.cluster_sources import FileSource, Profiles
 from mooring.cli.main import moor
 from mooring.cli.ui import recording_feed, source_of, static_feed, title_of
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.insight.history.recording import write_recording
 from mooring.web.causes import FREE_TO_GO
 from tests.insight.history.changes import change
@@ -56,11 +58,24 @@ def test_a_cluster_that_is_gone_is_an_error_of_one_line(tmp_path: Path) -> None:
 
 def test_pods_of_files_are_shown_as_the_plan_sees_them() -> None:
     given = sources((BUSY,), (TRAINING,))
-    feed = static_feed(read_sources(given), title_of(given), source_of(given))
+    feed = static_feed(read_sources(given), title_of(given), source_of(given), is_plan=True)
     names = {name for kind, _, name in feed.objects if kind == "Pod"}
     assert "training-0" in names  # a pod that the deployment would create
     assert all(cause.text != FREE_TO_GO for cause in feed.causes.values())
     assert (feed.facts.source, feed.facts.title) == ("files", f"{BUSY}, {TRAINING}")
+
+
+def test_pods_of_files_that_get_a_node_are_shown_on_it() -> None:
+    machine = Profiles(("dgx-h100",), NumaNodeForm.SCALAR)
+    given = sources(manifests=(TRAINING,))._replace(cluster=[machine])
+    feed = static_feed(read_sources(given), title_of(given), source_of(given), is_plan=True)
+    nodes = {
+        name: pod.spec.node_name
+        for (_, _, name), pod in feed.objects.items()
+        if isinstance(pod, Pod)
+    }
+    placed = dict.fromkeys(("notebook-0", "notebook-1", "training-0"), "dgx-h100-0")
+    assert nodes == {**placed, "training-1": ""}
 
 
 def test_a_recording_is_shown_with_its_history(tmp_path: Path) -> None:

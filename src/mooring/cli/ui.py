@@ -77,7 +77,10 @@ def command(sources: Sources, data_dir: Path, port: int, opens: bool) -> None:
             asyncio.run(_serve_live(live, sources, port=port, show=show))
         else:
             feed = recording_feed(sources) or static_feed(
-                read_sources(sources), title_of(sources), source_of(sources)
+                read_sources(sources),
+                title_of(sources),
+                source_of(sources),
+                is_plan=bool(sources.manifests),
             )
             asyncio.run(_serve(feed, port=port, show=show))
     except OSError as error:
@@ -138,8 +141,11 @@ def _print_link(data_dir: Path, show: Callable[[str], None]) -> None:
 # --- sources that do not change ---------------------------------------------------------------
 
 
-def static_feed(given: ClusterInput, title: str, source: str) -> Feed:
-    """Return a feed of objects that do not change, with the causes of its pending pods."""
+def static_feed(given: ClusterInput, title: str, source: str, *, is_plan: bool = False) -> Feed:
+    """Return a feed of objects that do not change, with the causes of its pending pods.
+
+    Who brings manifests asks where their pods would run: these are shown as planned.
+    """
     from mooring.web.causes import find_causes
     from mooring.web.feed import Feed, SourceFacts
 
@@ -155,7 +161,8 @@ def static_feed(given: ClusterInput, title: str, source: str) -> Feed:
             progress=progress,
         )
     feed.explain(causes)
-    feed.publish(plan.before.objects(), revision=1, time=given.context.now)
+    shown = plan.after if is_plan else plan.before
+    feed.publish(shown.objects(), revision=1, time=given.context.now)
     return feed
 
 
