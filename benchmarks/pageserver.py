@@ -57,7 +57,7 @@ from mooring.web.local_server import link, listening_page
 from mooring.web.page import EVERYTHING, Page
 from mooring.web.single_file import single_page
 
-NODES, GPUS, PENDING = 5000, 8, 400
+NODES, GPUS, PENDING = 5000, 8, 40
 VIEWERS, CHANGES_EACH_S, BUSY_S = 20, 100, 20.0
 DRIVER = "gpu.example.com"
 ROOM = {"pods": Quantity.parse("110"), "cpu": Quantity.parse("128")}

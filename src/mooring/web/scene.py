@@ -76,6 +76,10 @@ class Scene:
         """The pods that wait for a node."""
         return self._waiting.values()
 
+    def pod_row(self, pod: Pod) -> int:
+        """Return the row of a pod, -1 if it has none."""
+        return self._owners.pods.row((pod.metadata.namespace, pod.metadata.name))
+
     def find(self, kind: str, namespace: str, name: str) -> Any:
         """Return an object, None if there is none."""
         return self._objects.get((kind, namespace, name))

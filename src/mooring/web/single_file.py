@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import html
 import re
+import time
 from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha256
@@ -33,6 +34,7 @@ from mooring.web.scene import Scene
 from mooring.web.static_files import INDEX, static_files
 
 EXPLAINED_MAX: Final = 100
+EXPLAINED_S: Final = 10.0
 EXPLAINED_BYTES: Final = 4 * 1024 * 1024
 PACKED_FROM_BYTES: Final = 32 * 1024
 ENTRY: Final = "main.js"
@@ -83,8 +85,19 @@ def single_page(
 def _answers(moment: ShownMoment, scene: Scene) -> dict[str, Any]:
     """Return explanations of pending pods, the first ones of each group first."""
     found: dict[str, Any] = {}
-    size = 0
-    for pod in sorted(scene.pending, key=lambda pod: pod.metadata.name)[:EXPLAINED_MAX]:
+    size, end_s = 0, time.monotonic() + EXPLAINED_S
+    first = {row: place for place, row in enumerate(each.first for each in moment.fleet.groups)}
+    pods = sorted(
+        scene.pending,
+        key=lambda pod: (
+            first.get(scene.pod_row(pod), len(first)),
+            pod.metadata.namespace,
+            pod.metadata.name,
+        ),
+    )
+    for pod in pods[:EXPLAINED_MAX]:
+        if time.monotonic() > end_s:
+            break
         namespace, name = pod.metadata.namespace, pod.metadata.name
         try:
             answer = explain_answer(moment, namespace, name)
