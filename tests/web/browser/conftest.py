@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 import dev
 from tests.web.browser.contract_server import ContractServer, fleet_of
 from tests.web.browser.driving import chromium
 
 Open = Callable[..., Page]
+WAIT_MS = 30_000  # of a busy machine
+expect.set_options(timeout=WAIT_MS)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ def open_page(browser: Browser) -> Iterator[Open]:
         if not hint:
             context.add_init_script("localStorage.setItem('moor.hint', 'seen')")
         page = context.new_page()
-        page.set_default_timeout(8_000)
+        page.set_default_timeout(WAIT_MS)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(url)
         return page
