@@ -2,8 +2,8 @@
 
 main             `moor` itself, with the list of commands
 Commands         cel, claims, control_plane, controllers, devices, down, explain, fit, kubeconfig,
-                 lint, node, plan, profiles, record, reset, run, scheduler, server, snapshot, status,
-                 store, ui, up, validate, whatif
+                 lint, node, plan, profiles, record, reset, run, scheduler, server, snapshot,
+                 status, store, ui, up, validate, whatif
 driver           `moor driver` and its subcommands: driver_check, driver_classes, driver_devices,
                  driver_new, driver_run
 command_classes  classes for click: groups that load lazily, options in sections, durations
