@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import dev
 from tests.web.browser.contract_server import ContractServer, fleet_of
@@ -29,32 +29,48 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield started
 
 
+@pytest.fixture(scope="module")
+def contexts(browser: Browser) -> Callable[..., BrowserContext]:
+    """Return what gives a window of a size and scheme, the same for all tests of a module."""
+    known: dict[tuple[object, ...], BrowserContext] = {}
+
+    def context(width: int, height: int, scheme: str) -> BrowserContext:
+        found = known.get((width, height, scheme))
+        if found is None:
+            found = known[width, height, scheme] = browser.new_context(
+                viewport={"width": width, "height": height},
+                color_scheme="dark" if scheme == "dark" else "light",
+                reduced_motion="reduce",
+            )
+            found.set_default_timeout(WAIT_MS)
+        return found
+
+    return context
+
+
 @pytest.fixture
-def open_page(browser: Browser) -> Iterator[Open]:
-    """Return a function that opens a page and fails if it reports an error."""
+def open_page(contexts: Callable[..., BrowserContext]) -> Iterator[Open]:
+    """Return a function that opens a page and fails if it reports an error.
+
+    The hint of the first visit is not shown, unless asked for.
+    """
     faults: list[str] = []
-    contexts = []
+    pages: list[Page] = []
 
     def opened(
         url: str, *, width: int = 1280, height: int = 800, scheme: str = "light", hint: bool = False
     ) -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if scheme == "dark" else "light",
-            reduced_motion="reduce",
-        )
-        contexts.append(context)
+        page = contexts(width, height, scheme).new_page()
+        pages.append(page)
         if not hint:
-            context.add_init_script("localStorage.setItem('moor.hint', 'seen')")
-        page = context.new_page()
-        page.set_default_timeout(WAIT_MS)
+            page.add_init_script("localStorage.setItem('moor.hint', 'seen')")
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(url)
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
     assert not faults
 
 

@@ -277,6 +277,8 @@ def test_server_that_refuses_is_quoted(small: ContractServer, open_page: Open) -
 
 def test_hint_of_the_first_visit_is_shown_once(small: ContractServer, open_page: Open) -> None:
     page = open_page(small.url, hint=True)
+    page.evaluate("localStorage.clear()")
+    page.reload()
     page.get_by_role("button", name="Got it").click()
     page.reload()
     wait_for_picture(page)
