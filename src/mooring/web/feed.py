@@ -107,8 +107,9 @@ class Feed:
         assert self.history is not None
         written = tuple(value for value in changed.values() if value is not None)
         removed = tuple(key for key, value in changed.items() if value is None)
+        is_first = not len(self.history)
         self.history.append(Change(self.revision, self.time, written, removed))
-        self._remembered += len(changed)
+        self._remembered += 0 if is_first else len(changed)
         if self._remembered > REMEMBERED_MAX or len(self.history) > CHANGES_MAX:
             points = self.history.moments
             self.history = self.history.since(points[len(points) // 2].revision)
