@@ -28,10 +28,18 @@ PODMAN = TOOLS / "podman"
 CHROMIUM = TOOLS / "chromium"
 # Its fonts come with it, so that pictures of the page look the same on every machine.
 CHROMIUM_PACKAGES = ["chromium-headless-shell", "fonts-inter", "fonts-dejavu-core"]
+SHELLS = TOOLS / "shells"
 # Releases of Debian whose kubectl the tests try: 1.32 and 1.36. That of bookworm does not know our
 # kinds; a machine that has one of its own needs the first no more.
 KUBECTL_RELEASES = ("trixie", "sid")
-SOURCES = ["src", "tests", "conformance", "benchmarks", "soak", "reference", "dev.py"]
+SOURCES = [
+    *("src", "tests", "conformance", "benchmarks", "soak", "reference"),
+    *("website", "release", "dev.py"),
+]
+
+# Tools with many dependencies of their own that only one command needs stay out of .venv.
+SITE = ROOT / ".venv-site"
+RELEASE = ROOT / ".venv-release"
 
 # The oldest versions that pyproject.toml allows: where they are tried, and by which tests. Each
 # dependency is used by some of them, and where an older version failed, by the test that failed.
@@ -134,6 +142,8 @@ def test(arguments: list[str]) -> int:
     ensure_kubectl()
     ensure_podman()
     ensure_chromium()
+    ensure_shells()
+    ensure_tools()
     if arguments == [SWEEPS]:
         return _status([PYTHON, "-m", "pytest", *ON_ALL_CORES, "-m", "sweep"])
     if arguments:
@@ -187,10 +197,21 @@ def soak(arguments: list[str]) -> int:
 
 
 def docs(arguments: list[str]) -> int:
-    """Write the generated reference pages (--check: only say which are stale)."""
+    """Write the generated pages (--check: say which are stale; --site [--output DIR]: the site)."""
     ensure_environment()
+    if arguments[:1] == ["--site"]:
+        ensure_tools(SITE)
+        zensical = python_of(SITE).with_name("zensical")
+        return _status([PYTHON, "-m", "website", "--zensical", zensical, *arguments[1:]])
     modules = ("reference", "tests.stories.page")
     return max(_status([PYTHON, "-m", module, *arguments]) for module in modules)
+
+
+def dist(arguments: list[str]) -> int:
+    """Build what is released into dist/: wheel, sdist, SBOM and checksums, all checked."""
+    ensure_environment()
+    ensure_tools(RELEASE)
+    return _status([PYTHON, "-m", "release", "--tools", python_of(RELEASE).parent, *arguments])
 
 
 def conformance(arguments: list[str]) -> int:
@@ -216,6 +237,8 @@ def lock(_: list[str]) -> int:
         (["pyproject.toml", "--extra", "drivers"], "drivers.txt"),
         (["pyproject.toml", "--all-extras", "requirements/dev.in"], "dev.txt"),
         (["requirements/uv.in"], "uv.txt"),
+        (["requirements/site.in"], "site.txt"),
+        (["requirements/release.in"], "release.txt"),
     ]:
         options = ["--upgrade", "--universal", "--python-version", "3.11", "--generate-hashes"]
         quiet = ["--no-emit-index-url", "--custom-compile-command", "python3 dev.py lock"]
@@ -244,9 +267,10 @@ def _lock_minimum(uv: Path) -> None:
 
 
 def clean(_: list[str]) -> int:
-    """Remove .venv, .venv-minimum, .tools and all caches."""
+    """Remove all environments, .tools, dist, site and all caches."""
     caches = [".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache"]
-    for folder in [VENV, MINIMUM, TOOLS, ROOT / "dist", *(ROOT / name for name in caches)]:
+    made = [VENV, MINIMUM, SITE, RELEASE, TOOLS]
+    for folder in [*made, *(ROOT / name for name in ("dist", "site", *caches))]:
         shutil.rmtree(folder, ignore_errors=True)
     return 0
 
@@ -255,7 +279,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     f.__name__: f
     for f in (
         *(setup, run, test, minimum, check, fmt, bench, soak),
-        *(docs, conformance, wire, lock, clean),
+        *(docs, dist, conformance, wire, lock, clean),
     )
 }
 
@@ -268,10 +292,17 @@ def ensure_environment() -> None:
     make_environment(VENV, LOCKS / "dev.txt")
 
 
-def make_environment(folder: Path, lock_file: Path) -> None:
+def ensure_tools(*wanted: Path) -> None:
+    """Make the environments of the named tools, or of all, unless they are there."""
+    for folder, lock_file in ((SITE, "site.txt"), (RELEASE, "release.txt")):
+        if not wanted or folder in wanted:
+            make_environment(folder, LOCKS / lock_file, with_mooring=False)
+
+
+def make_environment(folder: Path, lock_file: Path, *, with_mooring: bool = True) -> None:
     """Make an environment hold exactly the packages of a lock file, unless it already does."""
     stamp, python = folder / ".stamp", python_of(folder)
-    wanted = _fingerprint(lock_file, ROOT / "pyproject.toml")
+    wanted = _fingerprint(lock_file, *([ROOT / "pyproject.toml"] if with_mooring else []))
     if python.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
     uv = ensure_uv()
@@ -279,7 +310,8 @@ def make_environment(folder: Path, lock_file: Path) -> None:
     _run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder])
     install: list[Path | str] = [uv, "pip", "install", "--quiet", "--python", python]
     _run([*install, "--require-hashes", "-r", lock_file])
-    _run([*install, "--no-deps", "--no-build-isolation", "-e", ROOT])
+    if with_mooring:
+        _run([*install, "--no-deps", "--no-build-isolation", "-e", ROOT])
     stamp.write_text(wanted)
 
 
@@ -364,6 +396,26 @@ def ensure_chromium() -> None:
         _unpack_with_needs(CHROMIUM_PACKAGES, CHROMIUM)
     if not chromium_program().exists():
         print("chromium cannot be had: tests of the page in a browser will be skipped", flush=True)
+def ensure_shells() -> None:
+    """Unpack Debian's zsh and fish into .tools, with groff-base, unless the machine has them."""
+    packages = {"zsh": "zsh", "fish": "fish", "groff": "groff-base"}
+    missing = [package for name, package in packages.items() if not shutil.which(name)]
+    if not missing or SHELLS.exists():
+        return
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        print("no apt-get: tests of completion in zsh and fish will be skipped", flush=True)
+        return
+    print(f"fetching {', '.join(missing)} into .tools …", flush=True)
+    is_done = _unpack_with_needs(missing, SHELLS)
+    if not is_done and os.geteuid() == 0:
+        _quiet_status(["apt-get", "update", "-qq"], TOOLS)
+        is_done = _unpack_with_needs(missing, SHELLS)
+    if not is_done:
+        shutil.rmtree(SHELLS)
+        print("zsh, fish or groff cannot be had: tests with them will be skipped", flush=True)
+    elif (SHELLS / "etc" / "fish").exists():
+        # So fish finds its own files wherever it was unpacked.
+        (SHELLS / "usr" / "etc").symlink_to("../etc")
 
 
 def _unpack_with_needs(packages: list[str], folder: Path) -> bool:

@@ -30,6 +30,7 @@ from benchmarks._dump import (
     write_json,
     write_yaml,
 )
+from benchmarks._record import Record, Row
 
 NAME = "offline"
 NODES, PODS_PER_NODE = 2000, 2.5
@@ -137,6 +138,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         manifests = {"job": Path(folder, "job.yaml"), "unfit": Path(folder, "unfit.yaml")}
         manifests["job"].write_text(JOB)
         manifests["unfit"].write_text(UNFIT)
+        rows = []
         idle = _best([sys.executable, "-m", "mooring.cli.main", "--version"])
         print(f"{size.nodes:,} nodes, {size.devices:,} devices, {size.pods:,} claims and pods")
         print(f"{'--version':10} {'':5} {idle.cpu_s:7.2f} s {idle.peak_mb:6.0f} MB", flush=True)
@@ -148,7 +150,13 @@ def main(arguments: Sequence[str] = ()) -> None:
                 if not options.names or command.name in options.names:
                     given = [str(manifests.get(each, each)) for each in command.arguments]
                     line = ["-m", "mooring.cli.main", *given, "--on", str(dump)]
-                    _report(command.name, form, command.goal_s, line, size_mb)
+                    cost = _report(command.name, form, command.goal_s, line, size_mb)
+                    rows.append(Row(f"{command.name}, {form}", (round(cost.cpu_s, 2),)))
+    if options.record:
+        title = f"Commands on a dump of {size.nodes:,} nodes with {size.devices:,} devices"
+        Record(title, "CPU seconds", ("reading the dump and answering",), rows).write(
+            options.record
+        )
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -157,6 +165,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--nodes", type=int, default=NODES)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--yaml", action="store_true")
+    parser.add_argument("--record", type=Path, help="write the figures to a file, for the plots")
     return parser.parse_args(arguments)
 
 
@@ -170,7 +179,7 @@ def _written(path: Path, size: DumpSize) -> Path:
 
 def _report(
     name: str, form: str, goal_s: float | None, arguments: list[str], size_mb: float
-) -> None:
+) -> Cost:
     cost = _best([sys.executable, *arguments])
     goals = f"goals: {goal_s:g} s, " if goal_s is not None else "goal: "
     print(
@@ -179,6 +188,7 @@ def _report(
         f"   ({goals}{PEAK_GOAL_MB} MB; status {cost.status})",
         flush=True,
     )
+    return cost
 
 
 def _best(command: list[str]) -> Cost:

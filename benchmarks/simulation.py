@@ -1,6 +1,7 @@
 """Planning Kubernetes' scheduler workloads in one process, on one core.
 
     dev.py bench simulation [NAME …] [--nodes N] [--shapes N] [--shuffled] [--runs N]
+                            [--record FILE]
 
 The benchmark counts everything from pods and claims as objects to reservations: claims put into the
 cluster, the cycle, and the recording of its decisions. Making the objects and taking in nodes,
@@ -16,11 +17,13 @@ import gc
 import multiprocessing
 import resource
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from time import process_time
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from benchmarks._record import Record, Row
 from benchmarks._workloads import Setting, Variation, Workload, find
 from mooring.allocator import Allocated, Inventory, allocate
 from mooring.api.core.pod import Pod
@@ -61,9 +64,26 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"{options.shapes} shapes of pods, {'mutated' if options.shuffled else 'plain'} fleets")
     print("workload               pods/s   µs/pod  calibrated  ×Kubernetes    goal", end="")
     print("  judged/pod  asked/pod  peak MiB")
+    rows = []
     for workload in find(options.names):
-        print(_line(workload, best_of(workload, variation, options.nodes, options.runs)), end="")
-        print(flush=True)
+        figures = best_of(workload, variation, options.nodes, options.runs)
+        print(_line(workload, figures), flush=True)
+        pods_per_s = round(figures.calibrated_pods_per_s, 1)
+        rows.append(Row(workload.name, (workload.kubernetes_pods_per_s, pods_per_s)))
+    if options.record:
+        _record(rows).write(options.record)
+
+
+def _record(rows: list[Row]) -> Record:
+    return Record(
+        title="Planning the workloads of Kubernetes' scheduler benchmark",
+        unit="pods per second",
+        series=("Kubernetes: API server, etcd, scheduler", "Mooring: planning alone, one process"),
+        rows=rows,
+        note="The two do not do the same: Kubernetes stores and serves what Mooring keeps in "
+        "memory. Mooring's figures are scaled to the machine on which Kubernetes was measured.",
+        is_logarithmic=True,
+    )
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -73,6 +93,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--shapes", type=int, default=1, help="different pods, in turn")
     parser.add_argument("--shuffled", action="store_true", help="mutate and shuffle the fleet")
     parser.add_argument("--runs", type=int, default=2, help="of which the best counts")
+    parser.add_argument("--record", type=Path, help="write the figures to a file, for the plots")
     return parser.parse_args(arguments)
 
 

@@ -13,6 +13,12 @@
 and the pictures beside them, in docs/pictures:
 
     topology.svg      claims on two machines of a profile
+    architecture.svg  the packages in their layers, of pyproject.toml and ARCHITECTURE.md
+    funnel.svg        what `moor explain` says of a pod of the example
+    claim-life.svg    the life of a ResourceClaim
+    bench-NAME.svg    what a benchmark recorded in docs/data/NAME.json
+
+and THIRD_PARTY_NOTICES.md, from the folders called `vendor`.
 
 A page depends on nothing else, so the same code gives the same bytes. With `--check` nothing is
 written: pages that differ from what would be written are named, and the exit status is 1.
@@ -47,15 +53,24 @@ from mooring.validation.registry import strategy_for
 from mooring.validation.strategy import MetadataStrategy, Strategy
 from reference.built_in_kinds import built_in_section
 from reference.cel_functions import functions_page
+from reference.command_tree import meaning_of, names_of, options_of, usage_of, walk
+from reference.completion_table import completion_text
+from reference.diagrams import architecture, claim_life, funnel
 from reference.example_picture import example_picture
 from reference.explain_json import explain_page, schema_text
 from reference.feature_gates import gates_page
 from reference.hardware_profiles import profile_sections
+from reference.man_pages import man_pages
 from reference.markdown import MADE, page_of, table_of
 from reference.metrics import metrics_page
+from reference.plots import plots
+from release.vendored import NOTICES, notices
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 PICTURE_FOLDER = FOLDER.parent / "pictures"
+MAN_FOLDER = FOLDER.parent / "man"
+SHELL_FOLDER = FOLDER.parents[1] / "src" / "mooring" / "cli" / "shell"
+NOTICES_FOLDER = FOLDER.parents[1]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -70,6 +85,9 @@ def main(arguments: Sequence[str]) -> int:
     for shown, folder, pages in (
         ("docs/reference", FOLDER, PAGES),
         ("docs/pictures", PICTURE_FOLDER, PICTURES),
+        ("docs/man", MAN_FOLDER, man_pages()),
+        ("src/mooring/cli/shell", SHELL_FOLDER, SHELL_FILES),
+        (".", NOTICES_FOLDER, {NOTICES: notices}),
     ):
         for name in stale_pages(folder, pages):
             is_stale = True
@@ -95,67 +113,30 @@ def _content(path: Path) -> str | None:
 
 def cli_page() -> str:
     """Return the page of all commands and options."""
-    context = click.Context(moor, info_name="moor", **moor.context_settings)
     sections = [
         "# The command line",
         MADE,
         "`kubectl-moor` is the same program: with it on the path, `kubectl moor` works.",
-        *_command_sections(context),
+        *(part for context in walk(moor, "moor") for part in _command_section(context)),
     ]
     return page_of(sections)
 
 
-def _command_sections(context: click.Context) -> Iterator[str]:
-    """Give the sections of a command, then those of its subcommands."""
+def _command_section(context: click.Context) -> Iterator[str]:
+    """Give the section of a command."""
     command = context.command
     yield f"## {context.command_path}"
-    yield f"```text\n{_usage(context)}\n```"
+    yield f"```text\n{usage_of(context)}\n```"
     yield _paragraphs(command.help)
-    yield table_of(("option", "meaning"), map(_option_row, _options(context)))
+    yield table_of(("option", "meaning"), map(_option_row, options_of(context)))
     if command.epilog:
         yield _paragraphs(command.epilog)
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            subcommand = command.get_command(context, name)
-            assert subcommand is not None, name
-            settings = subcommand.context_settings
-            inner = click.Context(subcommand, info_name=name, parent=context, **settings)
-            yield from _command_sections(inner)
-
-
-def _usage(context: click.Context) -> str:
-    pieces = context.command.collect_usage_pieces(context)
-    return " ".join([context.command_path, *pieces])
-
-
-def _options(context: click.Context) -> Iterator[click.Option]:
-    """Yield the options of a command; its usage and text describe arguments."""
-    for parameter in context.command.get_params(context):
-        if isinstance(parameter, click.Option):
-            yield parameter
 
 
 def _option_row(option: click.Option) -> tuple[str, str]:
-    names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
-    value = _value_name(option)
-    meaning = option.help or ""
-    if option.required:
-        meaning += " Required."
-    if isinstance(option.show_default, str):  # texts for computed defaults
-        meaning += f" Default: {option.show_default}."
-    elif option.show_default and not option.is_flag:
-        meaning += f" Default: `{option.default}`."
-    return (f"{names} `{value}`" if value else names), meaning
-
-
-def _value_name(option: click.Option) -> str:
-    if option.is_flag or option.is_eager:
-        return ""
-    if option.metavar:
-        return option.metavar
-    if isinstance(option.type, click.Choice):
-        return "|".join(map(str, option.type.choices))
-    return option.type.name.upper()
+    names, value = names_of(option)
+    shown = ", ".join(f"`{name}`" for name in names)
+    return (f"{shown} `{value}`" if value else shown), meaning_of(option, "`{}`")
 
 
 def _paragraphs(text: str | None) -> str:
@@ -304,4 +285,12 @@ PAGES: dict[str, Callable[[], str]] = {
     "profiles.md": profiles_page,
 }
 
-PICTURES: dict[str, Callable[[], str]] = {"topology.svg": example_picture}
+PICTURES: dict[str, Callable[[], str]] = {
+    "topology.svg": example_picture,
+    "architecture.svg": architecture,
+    "funnel.svg": funnel,
+    "claim-life.svg": claim_life,
+    **plots(),
+}
+
+SHELL_FILES: dict[str, Callable[[], str]] = {"completion.json": completion_text}

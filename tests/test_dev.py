@@ -219,7 +219,8 @@ def test_all_tests_run_on_all_cores_and_named_ones_in_one_process(
         return 0
 
     monkeypatch.setattr(dev, "_status", note)
-    for name in ("ensure_environment", "ensure_etcd", "ensure_kubectl", "ensure_podman"):
+    needs = ("environment", "etcd", "kubectl", "podman", "tools")
+    for name in (f"ensure_{need}" for need in needs):
         monkeypatch.setattr(dev, name, lambda: None)
     for arguments in ([], ["-x", "tests/kit"], ["--sweeps"]):
         assert dev.main(["test", *arguments]) == 0

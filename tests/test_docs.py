@@ -9,7 +9,8 @@ A page may hold these blocks of code:
     ```sh           commands that are too slow to run here, or need what tests do not have
 
 A line that is only `…` stands for any lines of output. The commands of a page start in an empty
-folder with links to `conformance`, `docs` and `examples`.
+folder with links to `conformance`, `docs` and `examples`; a page that copies the examples itself
+gets no link to them.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from mooring.cli.main import moor
 from mooring.cluster.programs import CONTROLLERS
 from mooring.validation.errors import ErrorType, FieldError
 from reference import pages
+from release.vendored import NOTICES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -176,8 +178,10 @@ def test_commands_print_what_the_page_shows(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", SEARCH_PATH)
+    copies_examples = "$ moor examples " in page.read_text(encoding="utf-8")
     for name in LINKED_FOLDERS:
-        Path(name).symlink_to(ROOT / name)
+        if not (name == "examples" and copies_examples):
+            Path(name).symlink_to(ROOT / name)
     shell = Shell()
     for block in blocks_of(page):
         if block.language == "console":
@@ -188,6 +192,18 @@ def test_commands_print_what_the_page_shows(
                     assert "\n".join(output) == shown, f"{name_of(page)}: $ {command.text}"
         elif block.file:
             shell.write(block.file, block.lines)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=name_of)
+def test_a_page_whose_commands_use_examples_says_how_to_get_them(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    copied = {
+        name for line in re.findall(r"`moor examples ([\w -]+)`", text) for name in line.split()
+    }
+    for block in blocks_of(page):
+        if block.language in ("console", "kubectl", "sh"):
+            used = re.findall(r"(?<![\w/])examples/([a-z-]+)", "\n".join(block.lines))
+            assert set(used) <= copied
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -312,6 +328,35 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors_of(target), f"{target}#{anchor}"
 
 
+_PICTURE = re.compile(r"!\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
+
+
+def test_pictures_say_what_they_show() -> None:
+    for page in PAGES:
+        for found in _PICTURE.finditer(page.read_text(encoding="utf-8")):
+            assert len(found["text"].split()) >= 4, f"{name_of(page)}: {found[0]}"
+
+
+def test_pictures_need_nothing_else_and_are_readable_in_light_and_dark() -> None:
+    pictures = sorted((DOCS / "pictures").iterdir())
+    assert {picture.name for picture in pictures} == pages.PICTURES.keys()
+    for picture in pictures:
+        text = picture.read_text(encoding="utf-8")
+        assert "<title" in text, picture
+        assert "prefers-color-scheme:dark" in text, picture
+        assert re.findall(r"(?:href|src)=|url\((?!#)|@import|<script", text) == [], picture
+
+
+def test_every_reader_has_a_page_with_five_to_eight_steps() -> None:
+    index = text_of("docs/index.md")
+    readers = sorted((DOCS / "readers").iterdir())
+    assert len(readers) == 5
+    for reader in readers:
+        steps = re.findall(r"^\d\. .*\]\(", reader.read_text(encoding="utf-8"), re.MULTILINE)
+        assert 5 <= len(steps) <= 8, reader.name
+        assert f"(readers/{reader.name})" in index
+
+
 def test_every_page_is_linked_from_the_index() -> None:
     linked = {target for target, _ in links_of(DOCS / "index.md")}
     assert [name_of(page) for page in DOCS.rglob("*.md") if page not in linked] == ["docs/index.md"]
@@ -344,8 +389,10 @@ def test_check_names_stale_pages_and_writes_nothing(
 def test_pages_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "FOLDER", tmp_path)
     monkeypatch.setattr(pages, "PICTURE_FOLDER", tmp_path)
+    monkeypatch.setattr(pages, "NOTICES_FOLDER", tmp_path)
     assert pages.main([]) == 0
-    assert {page.name for page in tmp_path.iterdir()} == {*pages.PAGES, *pages.PICTURES}
+    written = {*pages.PAGES, *pages.PICTURES, NOTICES}
+    assert {page.name for page in tmp_path.iterdir()} == written
     assert pages.main(["--check"]) == 0
 
 
@@ -442,9 +489,12 @@ def test_every_exception_of_reading_is_documented() -> None:
     assert [name for name in in_module if f"| `{name}` |" not in page] == []
 
 
+TOOLS = ("dev", "uv", "site", "release")
+
+
 def declared_dependencies() -> set[str]:
     project: dict[str, Any] = tomllib.loads(text_of("pyproject.toml"))
-    inputs = (text_of(f"requirements/{name}.in").splitlines() for name in ("dev", "uv"))
+    inputs = (text_of(f"requirements/{name}.in").splitlines() for name in TOOLS)
     lines = [line for lines in inputs for line in lines if line and not line.startswith("#")]
     extras = [
         name

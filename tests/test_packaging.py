@@ -6,6 +6,7 @@ import fnmatch
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -23,7 +24,9 @@ from packaging.version import Version
 import dev
 from mooring.cli.main import moor
 from mooring.kit.extras import EXTRAS
+from reference.man_pages import man_pages
 from tests.apiserver.test_kubectl_server import running
+from tests.test_docs import blocks_of, commands_of, matches
 
 ROOT = Path(__file__).parents[1]
 REQUIREMENTS = ROOT / "requirements"
@@ -85,13 +88,15 @@ class Base:
         self.folder = folder
         self.python = dev.python_of(folder / "venv")
 
-    def script(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run an installed script."""
-        return self._run(str(self.python.with_name(name)), *arguments)
+    def script(
+        self, name: str, *arguments: str, folder: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run an installed script, in the folder of the environment or in another."""
+        return self._run(str(self.python.with_name(name)), *arguments, folder=folder)
 
-    def program(self, text: str, *, given: str = "", path: Path | None = None) -> str:
+    def program(self, text: str, *, given: str = "", folder: Path | None = None) -> str:
         """Run a program of Python and return what it prints."""
-        done = self._run(str(self.python), "-c", text, given=given, path=path)
+        done = self._run(str(self.python), "-c", text, given=given, folder=folder)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -101,14 +106,18 @@ class Base:
         return self._run(str(self.python), "-m", "pytest", *options, *arguments, path=path).stdout
 
     def _run(
-        self, *command: str, given: str = "", path: Path | None = None
+        self,
+        *command: str,
+        given: str = "",
+        path: Path | None = None,
+        folder: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
         if path is not None:
             environment["PYTHONPATH"] = str(path)
         return subprocess.run(
             command,
-            cwd=self.folder,
+            cwd=folder or self.folder,
             env=environment,
             input=given,
             capture_output=True,
@@ -200,6 +209,16 @@ def test_scripts_answer_help(base: Base, script: str, arguments: str) -> None:
     assert done.stdout.startswith("Usage: ")
 
 
+def test_manual_pages_and_completion_are_installed(base: Base) -> None:
+    pages = base.folder / "venv" / "share" / "man" / "man1"
+    assert {path.name for path in pages.iterdir()} == man_pages().keys()
+    done = base.script("moor", "__complete", "--", "plan", "--profile", "dgx-h100-")
+    assert done.stdout == "dgx-h100-mig\tNVIDIA DGX H100 with MIG\n:4\n"
+    assert base.script("kubectl_complete-moor", "completion", "b").stdout == "bash\n:4\n"
+    assert base.script("moor", "completion", "bash").stdout.endswith("complete -F _moor moor\n")
+    assert base.script("moor", "schema", "resourceclaim").returncode == 0
+
+
 @pytest.mark.parametrize(("arguments", "extra"), NEEDS)
 def test_a_command_that_needs_an_extra_says_so_in_one_line(
     arguments: str, extra: str, base: Base, there: Path
@@ -234,6 +253,32 @@ def test_a_cluster_is_looked_at_without_extras(base: Base, there: Path) -> None:
     assert "client-certificate-data" in (there / "kubeconfig").read_text()
     done = base.script("moor", "devices", "--live", "--kubeconfig", str(there / "kubeconfig"))
     assert (done.returncode, done.stderr) == (0, "No devices found.\n")
+
+
+def test_commands_of_the_readme_work_after_pip_install_in_another_folder(
+    base: Base, tmp_path: Path
+) -> None:
+    """Each command prints what the README of the package says, as an index shows it."""
+    said = "import importlib.metadata as m; print(m.metadata('mooring').get_payload())"
+    readme = tmp_path / "README.md"
+    readme.write_text(base.program(said), encoding="utf-8")
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    ran = []
+    for block in blocks_of(readme):
+        if block.file:
+            (folder / block.file).write_text("\n".join(block.lines) + "\n", encoding="utf-8")
+        if block.language == "python":
+            base.program("\n".join(block.lines), folder=folder)
+        if block.language != "console":
+            continue
+        for command in commands_of(block):
+            script, *arguments = shlex.split(command.text)
+            done = base.script(script, *arguments, folder=folder)
+            output = tuple((done.stderr + done.stdout).splitlines())
+            assert matches(command.expected, output), (command.text, output)
+            ran.append(arguments[0])
+    assert {"examples", "plan", "explain", "fit", "validate", "cel"} <= {*ran}
 
 
 # --- as a library ------------------------------------------------------------------------------

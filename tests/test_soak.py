@@ -421,10 +421,10 @@ def test_a_log_with_a_traceback_is_found_once(tmp_path: Path) -> None:
 
 @pytest.mark.sweep
 def test_nothing_grows_in_a_cluster_through_days_of_churn() -> None:
-    size = weeks.Size(windows=4, rounds=1, window_s=0, machines=1)
+    size = weeks.Size(windows=6, rounds=1, window_s=0, machines=1)
     outcome = weeks.run(Plan(SEED, cases=1), size)
     assert outcome.faults == ()
-    assert outcome.figures["namespaces"] == outcome.figures["times that nodes were gone"] == "4"
+    assert outcome.figures["namespaces"] == outcome.figures["times that nodes were gone"] == "6"
 
 
 @pytest.mark.sweep

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import sys
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from random import Random
@@ -148,7 +150,7 @@ class Machines:
 
 async def measured(store: Store) -> dict[str, float]:
     """Return the sizes of this process and of its store, without caches: these have bounds."""
-    for each in gc.get_objects():
+    for each in (*gc.get_objects(), *_objects_of_modules()):
         if isinstance(each, _CACHE):
             each.cache_clear()
     gc.collect()
@@ -161,3 +163,14 @@ async def measured(store: Store) -> dict[str, float]:
         "threads": threading.active_count(),
         "keys": len(page.entries),
     }
+
+
+def _objects_of_modules() -> Iterator[object]:
+    """Yield what our modules and their classes define; frozen objects are not found otherwise."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] != "mooring":
+            continue
+        for each in list(vars(module).values()):
+            yield each
+            if isinstance(each, type):
+                yield from vars(each).values()

@@ -1,3 +1,3 @@
 """Mooring: Kubernetes Dynamic Resource Allocation, complete, in Python."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"

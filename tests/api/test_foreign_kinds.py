@@ -26,7 +26,7 @@ from mooring.api.scheduler_config import (
 )
 from mooring.api.scheduler_plugin_args import DynamicResourcesArgs
 from mooring.api.scheduling import v1alpha2
-from mooring.api.structs import Open
+from mooring.api.structs import EXTRA, Open
 from tests.corpus import corpus
 from tests.strategies import UNKNOWN_NAMES, full, instances
 
@@ -62,6 +62,20 @@ def test_decoding_what_was_encoded_gives_the_same_object(kind: Kind) -> None:
         assert json.loads(text) == to_tree(value)
 
     holds()
+
+
+def test_fields_that_are_called_as_extra_fields_are_in_between_are_nothing_special() -> None:
+    nodes = b'{"nodeName":5}'
+    tree = (
+        b'{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"\x7fextra":"x"}},'
+        b'"spec":{"\x7fextra":%b,"\\u007fextra":%b,"more":{"\x7fextra":%b},"containers":[]}}'
+    ) % (nodes, nodes, nodes)
+    pod = decode_json(tree, core.Pod).value
+    assert pod.spec.node_name == ""
+    assert pod.spec.extra == {EXTRA: {"nodeName": 5}, "more": {EXTRA: {"nodeName": 5}}}
+    assert decode_json(encode_json(pod), core.Pod) == (pod, ())
+    assert to_tree(pod)["spec"]["more"] == {EXTRA: {"nodeName": 5}}
+    assert to_tree(pod)["metadata"]["labels"] == {EXTRA: "x"}
 
 
 @each_kind

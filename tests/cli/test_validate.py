@@ -534,7 +534,7 @@ def test_an_archive_in_a_folder_is_pointed_at(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Missing option '-f'"),
+        ([], "nothing to check: give -f"),
         (["-f", "-", "-o", "xml"], "'xml' is not one of 'text', 'json'"),
         (["-f", "-", "--feature-gates", "X=1"], "unrecognized feature gate: X"),
         (["-f", "-", "--feature-gates", "DRAAdminAcces=1"], "did you mean DRAAdminAccess?"),

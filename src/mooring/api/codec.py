@@ -9,9 +9,13 @@ There are two paths from JSON to an object, and both give the same object:
 
 from __future__ import annotations
 
+import builtins
 import json
 import re
-from functools import lru_cache
+import types
+import typing
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import (
     Any,
     Final,
@@ -19,10 +23,14 @@ from typing import (
     NamedTuple,
     TypeVar,
     cast,
+    get_args,
+    get_origin,
+    get_type_hints,
 )
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import fields
 
 from mooring.api import field_path
 from mooring.api.custom_resource import CustomResource, decode_custom, encode_custom
@@ -118,13 +126,17 @@ def encode_stored_json(value: Struct) -> bytes:
     if isinstance(value, CustomResource):
         return encode_custom(value)
     data = _encode(value)
-    return _encode(_hoist_extra(_decode(data))) if _may_have_extra(value, data) else data
+    return (
+        _encode(_hoist_extra(_decode(data), type(value))) if _may_have_extra(value, data) else data
+    )
 
 
 def encode_sorted_json(value: Struct) -> bytes:
     """Return the JSON text of an object with the keys of its maps in order, as Go prints them."""
     data = _encode_sorted(value)
-    return _encode(_hoist_extra(_decode(data))) if _may_have_extra(value, data) else data
+    return (
+        _encode(_hoist_extra(_decode(data), type(value))) if _may_have_extra(value, data) else data
+    )
 
 
 def encode_in_order(value: Struct) -> bytes:
@@ -138,7 +150,7 @@ def to_tree(value: Struct) -> Any:
         return _decode(encode_custom(value))
     data = _encode(value)
     tree = _decode(data)
-    return _hoist_extra(tree) if _may_have_extra(value, data) else tree
+    return _hoist_extra(tree, type(value)) if _may_have_extra(value, data) else tree
 
 
 def has_extra(value: Struct) -> bool:
@@ -194,15 +206,60 @@ _decode = msgspec.json.Decoder().decode
 _EXTRA_KEY = msgspec.json.encode(EXTRA)
 
 
-def _hoist_extra(tree: Any) -> Any:
-    """Return the tree with each struct's extra fields beside its declared ones."""
-    if isinstance(tree, dict):
-        extra = tree.pop(EXTRA, None)
-        hoisted = {key: _hoist_extra(value) for key, value in tree.items()}
-        return {**extra, **hoisted} if extra else hoisted
-    if isinstance(tree, list):
-        return [_hoist_extra(value) for value in tree]
-    return tree
+Hoist = Callable[[Any], Any]
+
+
+def _hoist_extra(tree: Any, hint: Any) -> Any:
+    """Return the tree of a type with each struct's extra fields beside its declared ones."""
+    hoist = _hoister(hint)
+    return tree if hoist is None else hoist(tree)
+
+
+@lru_cache(maxsize=4096)
+def _hoister(hint: Any) -> Hoist | None:
+    """Return how the tree of a type is hoisted; None for a type without structs."""
+    arguments = get_args(hint)
+    match get_origin(hint):
+        case builtins.tuple:
+            return _hoister_of_members(_each_item, arguments[0])
+        case builtins.dict:
+            return _hoister_of_members(_each_value, arguments[1])
+        case typing.Union | types.UnionType:
+            (some,) = (each for each in arguments if each is not types.NoneType)
+            return _hoister_of_members(_unless_null, some)
+    is_struct = isinstance(hint, type) and issubclass(hint, Struct)
+    return partial(_hoist_struct, hint) if is_struct else None
+
+
+def _hoister_of_members(within: Callable[[Hoist, Any], Any], member: Any) -> Hoist | None:
+    hoist = _hoister(member)
+    return None if hoist is None else partial(within, hoist)
+
+
+def _each_item(hoist: Hoist, items: list[Any]) -> list[Any]:
+    return [hoist(item) for item in items]
+
+
+def _each_value(hoist: Hoist, values: dict[str, Any]) -> dict[str, Any]:
+    return {key: hoist(value) for key, value in values.items()}
+
+
+def _unless_null(hoist: Hoist, value: Any) -> Any:
+    return None if value is None else hoist(value)
+
+
+def _hoist_struct(struct: type[Struct], tree: dict[str, Any]) -> dict[str, Any]:
+    hints = _hints(struct)
+    extra = tree.pop(EXTRA, None)
+    hoisted = {key: _hoist_extra(value, hints[key]) for key, value in tree.items()}
+    return {**extra, **hoisted} if extra else hoisted
+
+
+@lru_cache(maxsize=1024)
+def _hints(struct: type[Struct]) -> dict[str, Any]:
+    """Return the types of a struct's fields by their JSON names."""
+    hints = get_type_hints(struct)
+    return {info.encode_name: hints[info.name] for info in fields(struct)}
 
 
 def _refuse_constant(text: str) -> None:

@@ -58,7 +58,10 @@ Base64 = Annotated[
 
 NULL = Raw(b"null")  # raw JSON that is absent
 
-EXTRA = "\x7fextra"  # no field of a real object is called like this
+# In between, `extra` is a member of its own in JSON. From outside it is never read: no text fits a
+# struct that has it, so a name like this is an unknown field, or a key of a map, as any other.
+EXTRA = "\x7fextra"
+Extra = Annotated[dict[str, Any], Meta(max_length=0)]
 
 
 class Closed(
@@ -76,7 +79,7 @@ class Closed(
 class Open(Closed, frozen=True, gc=False, kw_only=True):
     """A struct that keeps the fields it does not declare."""
 
-    extra: dict[str, Any] = field(default_factory=dict, name=EXTRA)
+    extra: Extra = field(default_factory=dict, name=EXTRA)
 
 
 def always(default: T, *, name: str | None = None) -> T:
@@ -190,6 +193,8 @@ def _of_place(checks: dict[str, Check], index: int, value: Any) -> Any:
 def _field_type(hint: Any) -> _FieldType:
     """Return the type of an annotation."""
     origin, inner = get_origin(hint), get_args(hint)
+    if hint == Extra:
+        return _field_type(inner[0])
     if origin is Annotated:
         bounds = next(each for each in inner[1:] if isinstance(each, Meta))
         return _FieldType("int", partial(_int, bounds.ge, bounds.le), int)

@@ -1,9 +1,10 @@
 """The command line: one module per command, which parses, calls and prints.
 
 main             `moor` itself, with the list of commands
-Commands         cel, claims, control_plane, controllers, devices, down, explain, fit, kubeconfig,
-                 lint, node, plan, profiles, record, reset, run, scheduler, server, snapshot,
-                 status, store, ui, up, validate, whatif
+__main__         the program: the commands, or the completion of a command line (`shell`)
+Commands         cel, claims, completion, control_plane, controllers, devices, down, examples,
+                 explain, fit, kubeconfig, lint, node, plan, profiles, record, reset, run,
+                 scheduler, schema, server, snapshot, status, store, ui, up, validate, whatif
 driver           `moor driver` and its subcommands: driver_check, driver_classes, driver_devices,
                  driver_new, driver_run
 command_classes  classes for click: groups that load lazily, options in sections, durations
@@ -12,6 +13,7 @@ cluster_options  the options with which every command reads a cluster and manife
 cluster_sources  where objects come from: files, archives, profiles; live_source: a running cluster
 inputs           files and archives behind -f; large_files: text that stays in its file;
                  recordings: clusters over time
+reports          the reports of -o sarif, junit and github; plan_report: that of `moor plan`
 collection       objects with their source text, for commands that report lines
 terminal         the only way to print: what is not printable is escaped
 output           tables, JSON, YAML, warnings, ages, progress; the option -o

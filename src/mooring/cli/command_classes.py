@@ -6,6 +6,7 @@ import difflib
 import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
@@ -79,6 +80,18 @@ def add_options(function: F, options: Sequence[Callable[[Any], Any]]) -> F:
         decorated = option(decorated)
     result: F = decorated
     return result
+
+
+def files_argument(function: F) -> F:
+    """Let a command take files as arguments, too; it gets them among its `filenames`."""
+
+    @wraps(function)
+    def with_files(*args: Any, files: tuple[str, ...], **kwargs: Any) -> Any:
+        kwargs["filenames"] = (*kwargs["filenames"], *files)
+        return function(*args, **kwargs)
+
+    argument = click.argument("files", nargs=-1, metavar="[FILE|DIR]…")
+    return argument(with_files)  # type: ignore[return-value]
 
 
 Sections = Sequence[tuple[str, Sequence[str]]]  # a title, and names of parameters

@@ -115,7 +115,7 @@ def command(
     plan, added = _plan(given, about)
     results = _chosen(plan, given, added, about)
     pending = [each for each in results if isinstance(each, Pending)]
-    answers = grouped(_answers(plan, given, pending), plan.before)
+    answers = grouped(explained(plan, given, pending), plan.before)
     if written_number is not None:
         fix = _chosen_fix("--write-fix", answers, written_number, given.namespace)
         _write_fix(given, plan, fix, output)
@@ -167,7 +167,7 @@ def _check_usage(
         )
 
 
-def _answers(
+def explained(
     plan: Plan, given: ClusterInput, pending: list[Pending]
 ) -> Iterator[tuple[list[Pending], Explanation, Answer]]:
     """Yield the answers for all pods, within the time that diagnoses may take."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import click
 
+from mooring import __version__
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, source_options
 from mooring.cli.collection import collect
+from mooring.cli.command_classes import files_argument
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.output import print_tree, report_options
+from mooring.cli.output import REPORT_FORMATS, print_tree, report_options
+from mooring.cli.reports import Workspace, print_report
 from mooring.cli.terminal import coloured, echo, printable
 from mooring.insight.expressions.evaluation import compiler_for
 from mooring.insight.expressions.published_devices import PublishedDevices
@@ -31,6 +34,8 @@ from mooring.insight.lint import (
 )
 from mooring.insight.lint.subjects import LintObject
 from mooring.insight.messages import counted
+from mooring.insight.reports import CheckedObject, FindingLevel, FindingReport, ReportFinding
+from mooring.insight.reports.rules import lint_rules
 from mooring.validation.strategy import Context
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
@@ -69,6 +74,7 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
     callback=_list_rules,
     help="List the rules and exit.",
 )
+@files_argument
 @report_options
 @source_options
 def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: str) -> None:
@@ -80,8 +86,9 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
     completeness, names, counters, capacity, attributes. Checks pods, and the pods of Deployments,
     ReplicaSets, DaemonSets, StatefulSets and Jobs: claims, extended resources, groups.
 
-    With -f, only its objects are checked, in the cluster of --on, --live and --profile; without
-    -f, the whole cluster is. Rules that need missing input, such as slices, are skipped.
+    With -f or [FILE|DIR]…, only their objects are checked, in the cluster of --on, --live and
+    --profile; without, the whole cluster is. Rules that need missing input, such as slices, are
+    skipped.
 
     \b
     moor lint -f claim.yaml --profile dgx-h100
@@ -91,7 +98,10 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
     """
     given = LintInput.read(sources)
     findings = lint(given.subjects, given.world, disabled=disabled)
-    if output == "json":
+    if output in REPORT_FORMATS:
+        report = _report(findings, given, disabled)
+        print_report(report, output, "" if quiet else _summary(findings, given))
+    elif output == "json":
         print_tree(_tree(findings, given))
     else:
         for finding in findings:
@@ -188,6 +198,40 @@ def _summary(findings: list[Finding], given: LintInput) -> str:
 def _enumerated(texts: list[str]) -> str:
     *most, last = texts
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def _report(findings: list[Finding], given: LintInput, disabled: tuple[str, ...]) -> FindingReport:
+    """Return what a CI system is told: each object that was looked at, with its findings."""
+    workspace = Workspace.find()
+    found = defaultdict(list)
+    for finding in findings:
+        key = (finding.source, finding.kind, finding.name)
+        is_written = finding.source not in given.unwritten
+        position = (finding.line, finding.column) if is_written else ()
+        found[key].append(
+            ReportFinding(
+                rule=finding.rule,
+                level=FindingLevel(finding.severity.value),
+                place=workspace.place(finding.source, *position),
+                message=finding.message,
+                fix=finding.remedy,
+                field=finding.field,
+            )
+        )
+    objects = [workspace.unreadable(message) for message in given.unreadable]
+    for each in given.subjects:
+        source = each.document.source
+        position = () if source in given.unwritten else (each.document.line, 1)
+        about = tuple(found.pop((source, each.kind.name, each.full_name), ()))
+        place = workspace.place(source, *position)
+        objects.append(CheckedObject(f"{each.kind.name} {each.full_name}", place, about))
+    return FindingReport(
+        "lint",
+        __version__,
+        lint_rules(tuple(rule for rule in RULES if rule.id not in disabled)),
+        tuple(objects),
+        failing=frozenset((FindingLevel.ERROR, FindingLevel.WARNING)),
+    )
 
 
 def _tree(findings: list[Finding], given: LintInput) -> dict[str, Any]:

@@ -148,6 +148,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 TABLE_FORMATS = ("table", "wide", "json", "yaml", "name")
+REPORT_FORMATS = ("sarif", "junit", "github")  # for CI systems and editors
+REPORTS_TEXT = "sarif, junit and github are reports for CI systems"
 
 
 def output_option(*formats: str, text: str = "Output format.") -> Callable[[F], F]:
@@ -166,7 +168,8 @@ def report_options(function: F) -> F:
     quiet = click.option(
         "-q", "--quiet", is_flag=True, help="Print findings only, without the summary."
     )
-    return quiet(output_option("text", "json")(function))
+    text = f"Output format; {REPORTS_TEXT}."
+    return quiet(output_option("text", "json", *REPORT_FORMATS, text=text)(function))
 
 
 # --- progress ---------------------------------------------------------------------------------

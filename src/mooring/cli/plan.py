@@ -17,6 +17,8 @@ from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.device_trees import picture_option, write_picture
 from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.output import (
+    REPORT_FORMATS,
+    REPORTS_TEXT,
     TABLE_FORMATS,
     Cell,
     Progress,
@@ -45,6 +47,7 @@ from mooring.insight.plan.placements import (
 )
 from mooring.insight.plan.planner import Plan, Result, plan
 from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Pending
 
 ALIKE_MIN = 4  # this many pods of one owner in a row are named together
@@ -63,7 +66,9 @@ WIDE = ("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES")
 )
 @output_option(
     *TABLE_FORMATS,
-    text="Output format; wide prints a line per device, with claim, share and capacity.",
+    *REPORT_FORMATS,
+    text="Output format; wide prints a line per device, with claim, share and capacity; "
+    f"{REPORTS_TEXT}.",
 )
 @click.option(
     "--all",
@@ -96,10 +101,10 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
     if any(given.manifests.objects()) and not is_all:
         chosen = tuple(chosen_results(plan.results, given.manifests.with_objects(added)))
     placements = [_placement(result, plan) for result in chosen]
-    better = None
-    if output != "name" and not all(each.node for each in placements):
-        better = better_order(plan, given.context, shown={each.pod for each in placements})
-    _print(placements, plan, output, better)
+    if output in REPORT_FORMATS:
+        _print_report(given, plan, chosen, output)
+    else:
+        _print(placements, plan, output, _better(given, plan, placements, output))
     if picture_file is not None:
         found = usage_in(plan.after, given.context)
         write_picture(
@@ -112,6 +117,25 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
         )
     fits = all(each.node for each in placements)
     sys.exit(given.exit_status(FITS if fits else DOES_NOT_FIT))
+
+
+def _better(
+    given: ClusterInput, plan: Plan, placements: list[Placement], output: str
+) -> BetterOrder | None:
+    """Return an order of arrival in which more pods get a node, if there is a question."""
+    if output == "name" or all(each.node for each in placements):
+        return None
+    return better_order(plan, given.context, shown={each.pod for each in placements})
+
+
+def _print_report(given: ClusterInput, plan: Plan, chosen: Iterable[Result], output: str) -> None:
+    from mooring.cli.plan_report import plan_report  # needs all that explains
+    from mooring.cli.reports import print_report
+
+    results = list(chosen)
+    placed = sum(isinstance(each, Reservation) for each in results)
+    summary = f"{counted(placed, 'pod')} of {len(results)} placed"
+    print_report(plan_report(given, plan, results), output, summary)
 
 
 def _placement(result: Result, plan: Plan) -> Placement:

@@ -10,11 +10,13 @@ from typing import Any
 
 import click
 
+from mooring import __version__
 from mooring.api.documents import CORE, KUBERNETES
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
+from mooring.cli.command_classes import files_argument
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
 from mooring.cli.inputs import (
@@ -24,9 +26,12 @@ from mooring.cli.inputs import (
     skipped_concerns,
 )
 from mooring.cli.large_files import UnreadableError
-from mooring.cli.output import Progress, complain, print_tree, report_options
+from mooring.cli.output import REPORT_FORMATS, Progress, complain, print_tree, report_options
+from mooring.cli.reports import Workspace, print_report
 from mooring.cli.terminal import coloured, echo, printable, printable_message
 from mooring.insight.messages import Concern, counted, listed
+from mooring.insight.reports import CheckedObject, FindingLevel, FindingReport, ReportFinding
+from mooring.insight.reports.rules import VALIDATION_RULES, validation_rule
 from mooring.validation.manifests import Finding, ManifestValidator, Severity, Verdict
 from mooring.validation.strategy import Context
 
@@ -37,12 +42,12 @@ KINDS_SHOWN_MAX = 12
     context_settings=CONTEXT,
     epilog="Exit status: 0 all valid, 1 some invalid, 2 usage error, 3 an input could not be read.",
 )
+@files_argument
 @click.option(
     "-f",
     "--filename",
     "filenames",
     multiple=True,
-    required=True,
     metavar="FILE|DIR|-",
     help="Manifests to check: a YAML or JSON file, a directory, a tar or zip archive, or "
     "- for standard input. May be repeated.",
@@ -72,18 +77,22 @@ def command(
 ) -> None:
     """Validate objects as the API server of Kubernetes 1.37 does on create.
 
-    Reads every kind that Dynamic Resource Allocation uses, in all versions, sets defaults and
-    applies Kubernetes' validation. Prints each error and warning with its file and line, then a
-    summary. Objects of other kinds, such as Services and custom resources, are counted but not
-    checked. Kustomizations and files of Helm charts are skipped with a note.
+    Reads the files of -f and [FILE|DIR]…, with every kind that Dynamic Resource Allocation uses, in
+    all versions, sets defaults and applies Kubernetes' validation. Prints each error and warning
+    with its file and line, then a summary. Objects of other kinds, such as Services and custom
+    resources, are counted but not checked. Kustomizations and files of Helm charts are skipped with
+    a note.
 
     \b
     moor validate -R -f manifests
+    moor validate claim.yaml pod.yaml
     helm template chart | moor validate --strict -f -
     """
+    if not filenames:
+        raise click.UsageError("nothing to check: give -f, or files")
     now = Timestamp(datetime.now(UTC))
     context = Context(gates=gates, now=now, extensions=not strict)
-    printer: _Printer = _JsonPrinter() if output == "json" else _TextPrinter(quiet=quiet)
+    printer = _printer(output, quiet=quiet)
     judge = ManifestValidator(context, strict=strict, foreign=not strict_kinds)
     progress = Progress()
     skipped: list[Skipped] = []
@@ -102,6 +111,12 @@ def command(
     progress.clear()
     printer.finish(tuple(skipped_concerns(skipped)))
     sys.exit(printer.exit_status)
+
+
+def _printer(output: str, *, quiet: bool) -> _Printer:
+    if output in REPORT_FORMATS:
+        return _ReportPrinter(output, quiet=quiet)
+    return _JsonPrinter() if output == "json" else _TextPrinter(quiet=quiet)
 
 
 def _parts(
@@ -147,6 +162,18 @@ class _Printer:
     def finish(self, notes: Sequence[Concern]) -> None:
         raise NotImplementedError
 
+    def summary(self) -> str:
+        """Return one line about everything."""
+        accepted, refused = self.accepted.total(), self.refused.total()
+        objects = accepted + refused + self.foreign.total()
+        checked = f"{counted(objects, 'object')} in {counted(self.files, 'file')}"
+        outcomes = f"{accepted} accepted, {refused} refused, {counted(self.warnings, 'warning')}"
+        if self.foreign:
+            outcomes += f", {self.foreign.total():,} not checked"
+        if self.unreadable_count:
+            outcomes += f", {counted(self.unreadable_count, 'source')} could not be read"
+        return f"{checked}: {outcomes}"
+
     @property
     def exit_status(self) -> int:
         if self.unreadable_count:
@@ -181,7 +208,7 @@ class _TextPrinter(_Printer):
             width = max(len(printable(kind)) for kind in kinds)
             for kind in kinds:
                 echo(f"  {printable(kind):{width}}  {self._outcomes(kind)}")
-        echo(self._summary())
+        echo(self.summary())
 
     def _foreign_notes(self) -> Iterator[str]:
         if self.foreign:
@@ -199,17 +226,6 @@ class _TextPrinter(_Printer):
         if kind == "ResourceSlice" and self.devices:
             text += f" ({counted(self.devices, 'device')})"
         return text
-
-    def _summary(self) -> str:
-        accepted, refused = self.accepted.total(), self.refused.total()
-        objects = accepted + refused + self.foreign.total()
-        checked = f"{counted(objects, 'object')} in {counted(self.files, 'file')}"
-        outcomes = f"{accepted} accepted, {refused} refused, {counted(self.warnings, 'warning')}"
-        if self.foreign:
-            outcomes += f", {self.foreign.total():,} not checked"
-        if self.unreadable_count:
-            outcomes += f", {counted(self.unreadable_count, 'source')} could not be read"
-        return f"{checked}: {outcomes}"
 
 
 class _JsonPrinter(_Printer):
@@ -244,6 +260,53 @@ class _JsonPrinter(_Printer):
             },
         }
         print_tree(report)
+
+
+class _ReportPrinter(_Printer):
+    """Prints a report for a CI system when all is done."""
+
+    def __init__(self, output: str, *, quiet: bool) -> None:
+        super().__init__()
+        self._output, self._quiet = output, quiet
+        self._workspace = Workspace.find()
+        self._objects: list[CheckedObject] = []
+
+    def verdict(self, verdict: Verdict) -> None:
+        super().verdict(verdict)
+        self._objects.append(_checked_object(verdict, self._workspace))
+
+    def unreadable(self, message: str) -> None:
+        super().unreadable(message)
+        self._objects.append(self._workspace.unreadable(message))
+
+    def finish(self, notes: Sequence[Concern]) -> None:
+        for note in notes:
+            echo(f"{coloured('note', 'cyan')}: {printable_message(str(note))}", err=True)
+        report = FindingReport(
+            "validate",
+            __version__,
+            VALIDATION_RULES,
+            tuple(self._objects),
+            failing=frozenset((FindingLevel.ERROR,)),
+        )
+        print_report(report, self._output, "" if self._quiet else self.summary())
+
+
+def _checked_object(verdict: Verdict, workspace: Workspace) -> CheckedObject:
+    name = " ".join(filter(None, (verdict.kind, _full_name(verdict))))
+    findings = (
+        ReportFinding(
+            rule=validation_rule(finding.type, is_error=finding.severity is Severity.ERROR),
+            level=FindingLevel(finding.severity.value),
+            place=workspace.place(verdict.source, finding.line, finding.column),
+            message=finding.message,
+            field=finding.field,
+        )
+        for finding in verdict.findings
+    )
+    place = workspace.place(verdict.source, verdict.line, 1)
+    skipped = f"{verdict.api_version} is not checked" if verdict.is_foreign else ""
+    return CheckedObject(name, place, tuple(findings), skipped)
 
 
 def _finding_line(verdict: Verdict, finding: Finding) -> str:

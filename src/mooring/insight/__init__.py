@@ -11,6 +11,7 @@
     topology     a picture of nodes, devices and owners
     expressions  CEL expressions evaluated for devices: which part decided, and from which values
     lint         what is odd about claims, classes, slices and pods
+    reports      findings as SARIF, JUnit XML and annotations of GitHub
 
     messages     concerns about a snapshot; names and numbers in messages
     errors       the errors of this package

@@ -3,6 +3,7 @@
 documents   OpenAPI: the index and the documents, as bytes; openapi_document makes one; Moved says
             where a document is that a client knows under an old hash
 paths       paths, operations and parameters
+json_schemas  the same types as JSON Schemas for editors
 schemas     components: types and fields, derived from `mooring.api.schema`
 """
 

@@ -127,7 +127,7 @@ def component_of(kind: Kind) -> str:
     """Return the component of a kind."""
     if is_custom(kind.struct):
         return _custom_name(kind)
-    return _component(_type_name(kind))
+    return component_of_type(type_of(kind))
 
 
 def schemas_of(kinds: Iterable[Kind]) -> dict[str, Tree]:
@@ -137,15 +137,17 @@ def schemas_of(kinds: Iterable[Kind]) -> dict[str, Tree]:
     kinds = [kind for kind in all_kinds if not is_custom(kind.struct)]
     docstrings: dict[str, str] = {}
     for kind in kinds:
-        docstrings.update(_docstrings(_type_name(kind), kind.struct, docstrings))
+        docstrings.update(_docstrings(type_of(kind), kind.struct, docstrings))
     names = dict.fromkeys(_COMMON)
-    for name in (*map(_type_name, kinds), *([_OBJECT_META_TYPE] if customs else [])):
-        names.update(_types_below(name, names))
+    for name in (*map(type_of, kinds), *([_OBJECT_META_TYPE] if customs else [])):
+        names.update(types_below(name, names))
     components: dict[str, Tree] = {
         **SCALARS,
         PATCH: {"description": "A change to an object.", "type": "object"},
     }
-    components.update((_component(name), _struct(api_type(name), docstrings)) for name in names)
+    components.update(
+        (component_of_type(name), _struct(api_type(name), docstrings)) for name in names
+    )
     for kind in customs:
         metadata = {"description": "Metadata of the object.", "allOf": [_OBJECT_META]}
         components[component_of(kind)] = _custom_schema(
@@ -161,13 +163,15 @@ def schemas_of(kinds: Iterable[Kind]) -> dict[str, Tree]:
     }
 
 
-def _type_name(kind: Kind) -> str:
+def type_of(kind: Kind) -> str:
+    """Return the full name of the type of a kind."""
     name = find_kind(kind.api_version, kind.name)
     assert name is not None, f"no schema of {kind.api_version} {kind.name}"
     return name
 
 
-def _component(type_name: str) -> str:
+def component_of_type(type_name: str) -> str:
+    """Return the component of a type by its full name."""
     version, _, name = type_name.rpartition(".")
     return f"{_META if version == 'meta/v1' else package_of(*version.split('/'))}.{name}"
 
@@ -175,7 +179,7 @@ def _component(type_name: str) -> str:
 # --- types ----------------------------------------------------------------------------------------
 
 
-def _types_below(name: str, seen: dict[str, None]) -> dict[str, None]:
+def types_below(name: str, seen: dict[str, None]) -> dict[str, None]:
     """Return a type and all that it is made of, but for those that were seen before."""
     found: dict[str, None] = {}
     left = [name]
@@ -283,7 +287,7 @@ def _property(field: Field, docstrings: dict[str, str]) -> Tree:
 
 def _value(field: Field) -> Tree:
     if field.is_struct:
-        return reference(_component(field.type))
+        return reference(component_of_type(field.type))
     if field.name == "fieldsV1":
         return reference(f"{_META}.FieldsV1")
     return _VALUES[field.type]

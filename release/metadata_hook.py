@@ -1,0 +1,97 @@
+"""The README and the URLs of the package, as an index such as PyPI shows them.
+
+An index shows the README far from the files that it links to. Where the address of the repository
+is set in pyproject.toml, relative links become absolute ones, of the version that is built. Where
+it is not, they become plain text, pictures of the repository are left out, and so is what stands
+between `<!-- repository only -->` and `<!-- /repository only -->`; what stands in a comment that
+begins with `index only` appears. No link leads nowhere.
+
+Hatchling loads this file by its path, so it imports nothing from its neighbours.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+ONLY = re.compile(r"<!-- repository only -->\n.*?<!-- /repository only -->\n", re.DOTALL)
+INSTEAD = re.compile(r"<!-- index only\n(.*?)-->\n", re.DOTALL)
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_PICTURE = re.compile(r"!\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
+_LINK = re.compile(r"(?<!!)\[(?P<text>(?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*)\]\((?P<target>[^)\s]+)\)")
+_COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+_EMPTY_LINES = re.compile(r"\n{3,}")
+
+
+class ReadmeAndUrls(MetadataHookInterface):
+    """Adds `readme` and `urls` to the metadata of the project."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Add what is made here."""
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        version = version_of(Path(self.root))
+        repository = str(self.config.get("repository", "")).rstrip("/")
+        content = readme_for_index(text, repository, version)
+        metadata["readme"] = {"content-type": "text/markdown", "text": content}
+        metadata["urls"] = urls(repository)
+
+
+def version_of(root: Path) -> str:
+    """Return the version of the package, which its `__init__` declares."""
+    text = (root / "src" / "mooring" / "__init__.py").read_text(encoding="utf-8")
+    found = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
+    if found is None:
+        raise ValueError("src/mooring/__init__.py declares no __version__")
+    return found[1]
+
+
+def urls(repository: str) -> dict[str, str]:
+    """Return the project URLs; none are invented where the address is unknown."""
+    if not repository:
+        return {}
+    return {
+        "Homepage": repository,
+        "Documentation": f"{repository}/blob/main/docs/index.md",
+        "Changelog": f"{repository}/blob/main/CHANGELOG.md",
+        "Issues": f"{repository}/issues",
+        "Source": repository,
+    }
+
+
+def readme_for_index(text: str, repository: str, version: str) -> str:
+    """Return a README without links that work in the repository only."""
+    if not repository:
+        text = INSTEAD.sub(r"\1", ONLY.sub("", text))
+    text = _COMMENT.sub("", text)
+    parts = []
+    end = 0
+    for found in _FENCED.finditer(text):
+        parts += [_with_links(text[end : found.start()], repository, version), found[0]]
+        end = found.end()
+    parts.append(_with_links(text[end:], repository, version))
+    return _EMPTY_LINES.sub("\n\n", "".join(parts))
+
+
+def _with_links(prose: str, repository: str, version: str) -> str:
+    def picture(found: re.Match[str]) -> str:
+        if _is_absolute(found["target"]):
+            return found[0]
+        if not repository:
+            return ""
+        return f"![{found['text']}]({repository}/raw/v{version}/{found['target']})"
+
+    def link(found: re.Match[str]) -> str:
+        if _is_absolute(found["target"]) or found["target"].startswith("#"):
+            return found[0]
+        if not repository:
+            return found["text"]
+        return f"[{found['text']}]({repository}/blob/v{version}/{found['target']})"
+
+    return _LINK.sub(link, _PICTURE.sub(picture, prose))
+
+
+def _is_absolute(target: str) -> bool:
+    return target.startswith(("http://", "https://", "mailto:"))

@@ -1,0 +1,34 @@
+"""`moor completion`: scripts that complete command lines in shells."""
+
+from __future__ import annotations
+
+from pkgutil import get_data
+
+import click
+
+from mooring.cli import CONTEXT
+from mooring.cli.terminal import echo
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(context_settings=CONTEXT, epilog="Exit status: 0 printed, 2 usage error.")
+@click.argument("shell", type=click.Choice(SHELLS), metavar="bash|zsh|fish")
+def command(shell: str) -> None:
+    """Print a script that completes command lines of moor in bash|zsh|fish.
+
+    Commands, options and their values are completed, and so are names: objects of the files that
+    the command line gives with -f and --on, objects of the cluster with --live, hardware profiles,
+    device classes, namespaces, contexts and feature gates.
+
+    \b
+    source <(moor completion bash)                                    # in ~/.bashrc
+    moor completion zsh > "${fpath[1]}/_moor"                         # once
+    moor completion fish > ~/.config/fish/completions/moor.fish       # once
+
+    `kubectl moor` is completed by kubectl 1.26 and newer, without a script of ours:
+    kubectl_complete-moor is installed beside kubectl-moor.
+    """
+    text = get_data("mooring.cli.shell", f"moor.{shell}")
+    assert text is not None
+    echo(text.decode(), nl=False)

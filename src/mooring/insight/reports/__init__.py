@@ -1,0 +1,32 @@
+"""Reports for CI systems and editors: findings in, a document out.
+
+findings  what is reported: objects that were checked, findings about them, and rules
+rules     the rules of each command, with their help
+sarif     SARIF 2.1.0, for code scanning and editors
+junit     JUnit XML, for test reports
+github    workflow commands of GitHub Actions, which become annotations
+"""
+
+from mooring.insight.reports.findings import (
+    CheckedObject,
+    FindingLevel,
+    FindingReport,
+    ReportFinding,
+    ReportPlace,
+    ReportRule,
+)
+from mooring.insight.reports.github import github_commands
+from mooring.insight.reports.junit import junit_document
+from mooring.insight.reports.sarif import sarif_document
+
+__all__ = [
+    "CheckedObject",
+    "FindingLevel",
+    "FindingReport",
+    "ReportFinding",
+    "ReportPlace",
+    "ReportRule",
+    "github_commands",
+    "junit_document",
+    "sarif_document",
+]

@@ -1,0 +1,7 @@
+"""`python -m website`: build the site."""
+
+import sys
+
+from website.build import main
+
+sys.exit(main(sys.argv[1:]))
