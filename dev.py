@@ -396,6 +396,8 @@ def ensure_chromium() -> None:
         _unpack_with_needs(CHROMIUM_PACKAGES, CHROMIUM)
     if not chromium_program().exists():
         print("chromium cannot be had: tests of the page in a browser will be skipped", flush=True)
+
+
 def ensure_shells() -> None:
     """Unpack Debian's zsh and fish into .tools, with groff-base, unless the machine has them."""
     packages = {"zsh": "zsh", "fish": "fish", "groff": "groff-base"}
