@@ -74,12 +74,12 @@ def main() -> None:
 @contextmanager
 def cluster(folder: Path) -> Iterator[tuple[str, Callable[[int], None]]]:
     """Run a cluster with the example training; return a link to its page, and what scales it."""
-    place = ("--data-dir", str(folder / "data"))
-    environment = {**os.environ, "KUBECONFIG": str(folder / "data" / "kubeconfig")}
+    place = ("--data-dir", "mooring-data")
+    environment = {**os.environ, "KUBECONFIG": str(folder / "mooring-data" / "kubeconfig")}
 
     def run(*command: str) -> str:
         done = subprocess.run(  # noqa: S603
-            command, env=environment, capture_output=True, text=True, check=True
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=True
         )
         return done.stdout
 

@@ -46,7 +46,7 @@ async def page_beside(made: Assembled, settings: Settings) -> AsyncIterator[Page
     """Serve the page of an assembled server while a block lasts."""
     context = Context(gates=settings.gates, now=_now())
     feed = Feed(
-        SourceFacts(f"cluster in {settings.data_dir}", "cluster", is_live=True),
+        SourceFacts(f"cluster in {settings.data_dir.name}", "cluster", is_live=True),
         context,
         now=_now,
         history=History(),
