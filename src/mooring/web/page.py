@@ -86,7 +86,7 @@ class Page(Generic[U]):
         self.views = Views(feed)
         self._asking = Asking()
         self.public_url = ""  # where links lead to
-        self._feed = feed
+        self.feed = feed
         self._access = access
         self._hosts = hosts
         self._files = static_files() if files is None else files
@@ -169,7 +169,7 @@ class Page(Generic[U]):
         kind, namespace, name = (query.get(each, "") for each in ("kind", "namespace", "name"))
         events: Sequence[Any] = ()
         if rights.allow(kind, namespace):
-            events = await self._feed.events(kind, namespace, name)
+            events = await self.feed.events(kind, namespace, name)
         asked = partial(object_answer, moment, kind, namespace, name, events)
         return await self._asking.answer(asker, asked)
 
@@ -231,19 +231,19 @@ class Page(Generic[U]):
         return file_response(file, request)
 
     def _session(self, user: U, rights: Rights) -> dict[str, Any]:
-        facts = self._feed.facts
+        facts = self.feed.facts
         return {
             "user": self._access.name_of(user),
             "title": facts.title,
             "source": facts.source,
             "live": facts.is_live,
-            "history": self._feed.history is not None,
+            "history": self.feed.history is not None,
             "readOnly": True,
             "version": __version__,
             "profiles": list(Catalogue().names),
             "forbidden": rights.forbidden,
             "whatIf": True,
-            "now": str(self._feed.context.now),
+            "now": str(self.feed.context.now),
         }
 
 
