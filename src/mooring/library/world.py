@@ -12,6 +12,7 @@ from mooring.insight.devices import ClaimUsage, DeviceUsage, usage_in
 from mooring.insight.errors import UnknownObjectError
 from mooring.insight.fit import REPLICAS_MAX, fit
 from mooring.insight.messages import Concern, natural_order, titled
+from mooring.insight.errors import ChangeTextError
 from mooring.insight.object_names import find_subject, only_subject
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
 from mooring.insight.plan.placements import stand_ins
@@ -26,7 +27,6 @@ from mooring.library.inventory import Claims, Devices
 from mooring.library.plans import Plan
 from mooring.library.results import Readable
 from mooring.sources.changes import CHANGES, ChangeReader
-from mooring.sources.errors import ChangeTextError
 from mooring.sources.given_cluster import GivenCluster
 
 Progress = Callable[[int, int], None]
