@@ -436,6 +436,8 @@ def ensure_wheels() -> None:
             print("wheels cannot be had: tests of the image will be skipped", flush=True)
             return
     stamp.write_text(wanted)
+
+
 def chromium_program() -> Path:
     """Return where the Chromium without windows is, or would be."""
     return CHROMIUM / "usr" / "lib" / "chromium" / "chromium-headless-shell"

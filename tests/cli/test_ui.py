@@ -9,11 +9,11 @@ from click.testing import CliRunner, Result
 from mooring.api.core import Pod
 from mooring.api.documents import CORE
 from mooring.cli.cluster_options import Sources, read_sources
-from mooring.sources.cluster_sources import FileSource, Profiles
 from mooring.cli.main import moor
 from mooring.cli.ui import recording_feed, source_of, static_feed, title_of
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.insight.history.recording import write_recording
+from mooring.sources.cluster_sources import FileSource, Profiles
 from mooring.web.causes import FREE_TO_GO
 from tests.insight.history.changes import change
 from tests.web.fleets import CONTEXT, SMALL, holding

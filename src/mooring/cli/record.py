@@ -123,8 +123,8 @@ def command(
     moor ui --on night.moorrec
     moor devices --on night.moorrec --at 2026-01-31T03:12:00Z
     """
-    from mooring.sources.live_source import find_live
     from mooring.client.errors import ClientError
+    from mooring.sources.live_source import find_live
 
     live = find_live(kubeconfig, context, namespace)
     if isinstance(live.access, ClientError):

@@ -20,16 +20,16 @@ from mooring.cli.cluster_options import (
     optional_source_options,
     read_sources,
 )
-from mooring.sources.cluster_sources import FileSource
 from mooring.cli.command_classes import option_with_default
 from mooring.cli.errors import fail, needs_extra, os_error_text
 from mooring.cli.output import Progress, warn
 from mooring.cli.plan import planned
-from mooring.sources.recordings import recording_at
 from mooring.cli.server_options import data_dir_option
 from mooring.cli.terminal import say
 from mooring.insight.errors import ArchiveError
 from mooring.insight.plan.refused import with_unscheduled
+from mooring.sources.cluster_sources import FileSource
+from mooring.sources.recordings import recording_at
 
 if TYPE_CHECKING:
     from mooring.sources.live_source import Live

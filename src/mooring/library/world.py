@@ -9,10 +9,9 @@ from typing import Any
 from mooring.api.apps import DaemonSet
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.insight.devices import ClaimUsage, DeviceUsage, usage_in
-from mooring.insight.errors import UnknownObjectError
+from mooring.insight.errors import ChangeTextError, UnknownObjectError
 from mooring.insight.fit import REPLICAS_MAX, fit
 from mooring.insight.messages import Concern, natural_order, titled
-from mooring.insight.errors import ChangeTextError
 from mooring.insight.object_names import find_subject, only_subject
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
 from mooring.insight.plan.placements import stand_ins

@@ -16,7 +16,6 @@ from mooring.hardware.catalogue import Catalogue
 from mooring.insight.messages import Concern, listed
 from mooring.insight.snapshot.archive import Archive
 from mooring.sources.errors import UnreadableError
-from mooring.sources.recordings import RecordedMoment
 from mooring.sources.inputs import (
     DocumentPart,
     InputSource,
@@ -24,6 +23,7 @@ from mooring.sources.inputs import (
     find_sources,
     skipped_concerns,
 )
+from mooring.sources.recordings import RecordedMoment
 
 
 class Taker(Protocol):

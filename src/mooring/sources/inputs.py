@@ -38,12 +38,12 @@ from mooring.api.documents.document import Tree
 from mooring.api.errors import DocumentError
 from mooring.insight.errors import ArchiveError, UnknownMomentError
 from mooring.insight.history.recording import is_recording
-from mooring.sources.recordings import RecordedMoment, recorded_moment
 from mooring.insight.messages import Concern, counted, listed
 from mooring.insight.snapshot.archive import Archive, is_snapshot, read_archive
 from mooring.insight.snapshot.bundle import BYTES_MAX, GZIP_MAGIC, is_bundle, read_bundle
 from mooring.sources.errors import UnreadableError
 from mooring.sources.large_files import FileText, large_json
+from mooring.sources.recordings import RecordedMoment, recorded_moment
 
 SUFFIXES = (".json", ".yaml", ".yml")  # what kubectl takes from a directory
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from mooring.sources.errors import UnreadableError
 from mooring.insight.errors import ArchiveError
 from mooring.insight.history.recording import MAGIC, Recording, is_recording, read_recording
+from mooring.sources.errors import UnreadableError
 
 BYTES_MAX = 1024 * 1024 * 1024
 
