@@ -289,10 +289,32 @@ def test_an_object_is_shown_with_its_newest_events(moment: ShownMoment) -> None:
     assert len(answer["events"]) == 50
 
 
+UPGRADED = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: new}
+spec:
+  driver: gpu.example.com
+  nodeName: n1
+  pool: {name: n1, generation: 9, resourceSliceCount: 1}
+  devices: [{name: gpu-0}]
+"""
+
+
+def test_slices_of_a_driver_are_replaced(moment: ShownMoment) -> None:
+    answer = what_if_answer(moment, [f"replace-slices {UPGRADED}"])
+    assert "gpu.example.com: free 4 → 0, of 5 → 1" in answer["text"]
+
+
+def test_to_replace_slices_takes_slices(moment: ShownMoment) -> None:
+    with pytest.raises(UnusableError, match="there is no ResourceSlice in it"):
+        what_if_answer(moment, ["replace-slices kind: Node\napiVersion: v1\nmetadata: {name: a}"])
+
+
 # --- the kept cluster -------------------------------------------------------------------------
 
 CHANGES = st.lists(
-    st.lists(st.tuples(st.booleans(), st.integers(0, 8)), min_size=1, max_size=3), max_size=5
+    st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=1, max_size=3), max_size=5
 )
 CHANGING: list[Any] = [
     holding("busy", "gpu-0"),
@@ -302,6 +324,7 @@ CHANGING: list[Any] = [
     *machine("n3", 4)[1:],
     roomy("n3"),
     waiting("other", count=1)[1],
+    waiting("other", count=1)[0],
     TAINTED,
     slice_of(device("gpu-0"), pool="n1", generation=2, name="slice-n1"),
 ]
@@ -321,12 +344,20 @@ def test_a_kept_cluster_explains_as_one_made_anew(
                 known[key_of(value)] = value
             else:
                 known.pop(key_of(value), None)
-        expected = explained(moment_of(*known.values()))
-        assert explained(moment_of(*known.values(), kept=kept)) == expected
+        for ask in (explained, drained, explained):
+            expected = ask(moment_of(*known.values()))
+            assert ask(moment_of(*known.values(), kept=kept)) == expected
 
 
 def explained(moment: ShownMoment) -> Any:
     try:
         return explain_answer(moment, "team", "big")
+    except PageError as error:
+        return error.text
+
+
+def drained(moment: ShownMoment) -> Any:
+    try:
+        return what_if_answer(moment, ["drain n1"])
     except PageError as error:
         return error.text

@@ -100,16 +100,18 @@ def plan_completed(
     arrival: Sequence[str] = (),
     progress: Progress = unwatched,
     limit: EvaluationLimit | None = None,
+    kept: Cluster | None = None,
 ) -> Plan:
     """Return where pods would go, except those left out by full name.
 
-    `arrival` has the full names of pods in order of arrival, if that is not the usual one.
+    `arrival` has the full names of pods in order of arrival, if that is not the usual one; `kept`
+    is the cluster of the snapshot if there is one, and gets the placed pods.
     """
     before = completed.snapshot
 
     @cache
     def cluster() -> Cluster:
-        made = _cluster_of(before, context)
+        made = _cluster_of(before, context) if kept is None else kept
         return made if limit is None else limit.watch(made)
 
     waiting = [pod for pod in before.pods if _is_waiting(pod) and full_name(pod) not in left_out]
