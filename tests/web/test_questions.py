@@ -21,14 +21,15 @@ from mooring.api.resource.v1 import (
     DeviceTaint,
 )
 from mooring.insight.snapshot.snapshot import key_of
+from mooring.web import causes
 from mooring.web.columns import decode
 from mooring.web.errors import BadQuestionError, PageError, UnusableError
 from mooring.web.fleet import Delta, apply
 from mooring.web.questions.cel import ERROR, NO, YES, cel_answer
 from mooring.web.questions.details import device_answer, object_answer
-from mooring.web.questions.explain import explain_answer
+from mooring.web.questions.explain import explain_answer, prepare
 from mooring.web.questions.kept_cluster import KeptCluster
-from mooring.web.questions.moment import ShownMoment
+from mooring.web.questions.moment import ShownMoment, bounded_plan
 from mooring.web.questions.what_if import fix_answer, what_if_answer
 from mooring.web.scene import Scene
 from tests.insight.topologies import claim, counters, device, partition, result, slice_of
@@ -309,6 +310,26 @@ def test_slices_of_a_driver_are_replaced(moment: ShownMoment) -> None:
 def test_to_replace_slices_takes_slices(moment: ShownMoment) -> None:
     with pytest.raises(UnusableError, match="there is no ResourceSlice in it"):
         what_if_answer(moment, ["replace-slices kind: Node\napiVersion: v1\nmetadata: {name: a}"])
+
+
+def test_what_is_prepared_changes_no_answer() -> None:
+    kept = KeptCluster()
+    known, quiet = moment_of(*CLUSTER, kept=kept), moment_of(*machine("n1"))
+    for each in (known, quiet):
+        prepare(each)
+        assert len(each.published_rows) == len(each.published)
+    assert explained(known) == explained(moment_of(*CLUSTER))
+
+
+def test_pods_whose_turn_does_not_come_have_the_schedulers_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(causes, "ALL_S", 0.0)
+    snapshot = moment_of(*CLUSTER, *waiting("late", count=4)).snapshot
+    plan = bounded_plan(snapshot, CONTEXT)
+    first, second = (each.text for each in causes.find_causes(plan, CONTEXT).values())
+    assert not first.startswith("0/2 nodes are available")
+    assert second.startswith("0/2 nodes are available")
 
 
 # --- the kept cluster -------------------------------------------------------------------------
