@@ -3,10 +3,9 @@
 planner       a snapshot, scheduled pod by pod
 arrival_orders
               other orders of arrival, if one would place more
-decisions     where one pod goes, if an API server accepts it
+decisions     where one pod goes, if an API server accepts it; alike pods share a refusal
 evaluation_limit
               how long expressions may take
-refusals      the same answer for pods that are alike
 refused       pods that an API server would not take, as pending
 placements    the outcome in plain terms; stand-in pods for claims that no pod uses
 document      the outcome as JSON

@@ -7,8 +7,10 @@ so. A cluster that runs learns it from its API server.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
+
+from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
@@ -19,7 +21,7 @@ from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.errors import CycleError
 from mooring.scheduler.framework import DYNAMIC_RESOURCES, PluginError
 from mooring.scheduler.node_ranking import NODES_ALL_ASKED_MAX
-from mooring.scheduler.scheduling_cycle import Outcome, Pending, Placed, attempt, schedule
+from mooring.scheduler.scheduling_cycle import Attempt, Outcome, Pending, Placed, attempt, schedule
 from mooring.validation.resource_claim_status import RESERVED_FOR_MAX
 
 NODES_ASKED_MAX: Final = 512  # besides preferred ones
@@ -80,3 +82,48 @@ def _refused(cluster: Cluster, pod: Pod, claim: ResourceClaim) -> Pending:
     status = PluginError(DYNAMIC_RESOURCES, text)
     diagnosis = FitDiagnosis(len(cluster.snapshot.nodes), pre_filter_status=status)
     return Pending(pod, diagnosis, reason=text, message=text, is_fault=True)
+
+
+# --- pods that are alike ------------------------------------------------------------------------
+
+
+class Refusals:
+    """The pods that got no node since a cluster changed last."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[Hashable, Pending] = {}
+
+    def like(self, pod: Pod) -> Pending | None:
+        """Return the refusal of a pod if one like it was refused, else None."""
+        if not self._known or _is_nominated(pod):
+            return None
+        ready = attempt(self._cluster, pod)
+        found = self._known.get(_kind(ready)) if isinstance(ready, Attempt) else None
+        return None if found is None else replace(found, pod=pod)
+
+    def remember(self, pending: Pending) -> None:
+        """Keep a refusal, unless it is about this pod alone.
+
+        A fault may pass; victims and claims to be deallocated are those of one pod.
+        """
+        is_own = pending.is_fault or pending.preemption is not None
+        if is_own or pending.deallocation is not None or _is_nominated(pending.pod):
+            return
+        if pending.diagnosis.pre_filter_status is None:
+            ready = attempt(self._cluster, pending.pod)
+            if isinstance(ready, Attempt):
+                self._known[_kind(ready)] = pending
+
+    def forget(self) -> None:
+        """Forget all refusals: the cluster has changed."""
+        self._known.clear()
+
+
+def _kind(ready: Attempt) -> Hashable:
+    spec = ready.pod.spec
+    return ready.kind, spec.priority or 0, spec.preemption_policy
+
+
+def _is_nominated(pod: Pod) -> bool:
+    return bool(pod.status.nominated_node_name)

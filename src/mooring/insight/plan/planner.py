@@ -21,9 +21,8 @@ from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import group_name
 from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name
-from mooring.insight.plan.decisions import decide
+from mooring.insight.plan.decisions import Refusals, decide
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
-from mooring.insight.plan.refusals import Refusals
 from mooring.insight.snapshot.completion import Completed, complete
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
