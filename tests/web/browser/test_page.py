@@ -165,6 +165,18 @@ def test_drain_from_the_inspector_draws_ghosts(small: ContractServer, open_page:
     expect(page.get_by_text("node-0 is drained")).to_be_visible()
 
 
+def test_slices_of_an_upgraded_driver_are_pasted(small: ContractServer, open_page: Open) -> None:
+    page = open_page(f"{small.url}#play=what-if")
+    page.get_by_label("Change", exact=True).select_option("replace-slices")
+    manifest = page.get_by_label("What to change")
+    manifest.fill("kind: ResourceSlice\n\nmetadata: {name: a}")
+    page.get_by_role("button", name="Try", exact=True).click()
+    changes = page.get_by_role("list", name="Changes that are tried").get_by_role("listitem")
+    expect(changes).to_have_count(1)
+    expect(changes).to_contain_text("replace-slices kind: ResourceSlice")
+    assert "what-if" in small.asked
+
+
 def test_expression_paints_the_map(small: ContractServer, open_page: Open) -> None:
     page = open_page(f"{small.url}#play=cel")
     page.get_by_role("textbox").fill('device.driver == "gpu.example.com"')
