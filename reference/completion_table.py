@@ -10,10 +10,10 @@ import click
 from mooring.api.gates import Gate
 from mooring.apiserver.openapi.json_schemas import schema_kinds
 from mooring.cli.main import COMMANDS, moor
-from mooring.cli.object_argument import KINDS
 from mooring.cli.shell.sources import argument_source, option_source
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue
+from mooring.insight.object_names import KINDS
 
 HELP_LENGTH_MAX = 72
 Tree = dict[str, Any]

@@ -27,8 +27,11 @@ LAYERS = "Lower packages never import upper ones"
 GAP = 8
 # The colours of boxes: what packages are for, and which. All others are foundations.
 COLOURS = {
-    "c6": ("what people run", {"cli", "testing", "cluster", "web"}),
-    "c2": ("decides and answers", {"insight", "allocator", "claims", "cel", "scheduler"}),
+    "c6": ("what people run", {"cli", "library", "testing", "cluster", "web"}),
+    "c2": (
+        "decides and answers",
+        {"insight", "allocator", "claims", "cel", "scheduler"},
+    ),
     "c4": ("keeps a cluster going", {"controllers", "apiserver", "node", "client", "store"}),
     "c1": ("hardware and drivers", {"driver", "drivers", "hardware"}),
 }

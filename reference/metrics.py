@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mooring.apiserver.admission.pod_security import PodSecurityMetrics
 from mooring.apiserver.audit.auditor import log_families
 from mooring.apiserver.http.flow_control import FlowControl
 from mooring.apiserver.http.metrics import Metrics as ServerMetrics
 from mooring.client.indexer import Indexer
+from mooring.cluster.metrics_exporter import exporter_families
 from mooring.cluster.node import node_families
 from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
+from mooring.insight.monitor import Figures, MonitorFamilies
 from mooring.kit.bulkhead import FAULTS
+from mooring.kit.clock import EPOCH
 from mooring.kit.metrics import Family
 from mooring.node.dra.manager import NodeDraMetrics
 from mooring.node.pods.pod_context import StartMetrics
@@ -63,6 +66,7 @@ def metrics_pages() -> tuple[MetricsPage, ...]:
             tuple(resource_families(())),
         ),
         MetricsPage("moor controllers", at, tuple(_controllers())),
+        MetricsPage("moor metrics", f"{at}; also in the format of OpenMetrics", tuple(_exporter())),
         MetricsPage("moor node", f"{at}, and `/metrics` at the node's port", tuple(_node())),
     )
 
@@ -99,6 +103,12 @@ def _controllers() -> Iterator[Family]:
     yield from DraMetrics().families(Indexer())
     yield from WorkQueuesMetrics().families()
     yield FAULTS.total
+
+
+def _exporter() -> Iterator[Family]:
+    yield from MonitorFamilies(Figures, lambda: EPOCH).families()
+    passes: Any = None  # Nothing is asked of it for names.
+    yield from exporter_families(passes)
 
 
 def _node() -> Iterator[Family]:

@@ -6,6 +6,7 @@
     explain-json.md   the types of `moor explain -o json`, with explain.schema.json
     feature-gates.md  the gates of mooring.api.gates
     kinds.md          the catalogue of kinds, the strategies of validation, and every built-in kind
+    library.md        the names of mooring, and of the packages that are frozen with it
     limits.md         the limits of mooring.api.documents and of validation
     metrics.md        the metrics of the programs, as they define them
     profiles.md       the hardware profiles of mooring.hardware
@@ -13,6 +14,7 @@
 and the pictures beside them, in docs/pictures:
 
     topology.svg      claims on two machines of a profile
+    sweep.svg         the chart of the notebook in docs/tutorial/library.md
     architecture.svg  the packages in their layers, of pyproject.toml and ARCHITECTURE.md
     funnel.svg        what `moor explain` says of a pod of the example
     claim-life.svg    the life of a ResourceClaim
@@ -44,11 +46,11 @@ from mooring.api.go_types import ITEMS_MAX
 from mooring.api.kinds import Kind
 from mooring.api.object_reader import reports_unknown
 from mooring.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
-from mooring.cli.inputs import FILE_LIMITS
 from mooring.cli.main import moor
 from mooring.insight.snapshot import bundle
 from mooring.insight.snapshot.archive import UNPACKED_BYTES_MAX
 from mooring.insight.snapshot.workloads import PODS_MAX
+from mooring.sources.inputs import FILE_LIMITS
 from mooring.validation.registry import strategy_for
 from mooring.validation.strategy import MetadataStrategy, Strategy
 from reference.built_in_kinds import built_in_section
@@ -60,10 +62,12 @@ from reference.example_picture import example_picture
 from reference.explain_json import explain_page, schema_text
 from reference.feature_gates import gates_page
 from reference.hardware_profiles import profile_sections
+from reference.library_page import library_page
 from reference.man_pages import man_pages
 from reference.markdown import MADE, page_of, table_of
 from reference.metrics import metrics_page
 from reference.plots import plots
+from reference.tutorial_picture import sweep_picture
 from release.vendored import NOTICES, notices
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
@@ -280,6 +284,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "explain.schema.json": schema_text,
     "feature-gates.md": gates_page,
     "kinds.md": kinds_page,
+    "library.md": library_page,
     "limits.md": limits_page,
     "metrics.md": metrics_page,
     "profiles.md": profiles_page,
@@ -287,6 +292,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 PICTURES: dict[str, Callable[[], str]] = {
     "topology.svg": example_picture,
+    "sweep.svg": sweep_picture,
     "architecture.svg": architecture,
     "funnel.svg": funnel,
     "claim-life.svg": claim_life,

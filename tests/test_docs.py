@@ -4,6 +4,8 @@ A page may hold these blocks of code:
 
     ```console      commands after `$ ` and what they print; run here, in order
     ```python       a program, with its assertions; run here
+    ```pycon        a notebook: what is typed, and what is shown; run here, in order
+    ```py           a program that needs packages which tests do not have
     ```yaml NAME    a file that the page tells the reader to save; written before what follows
     ```kubectl      commands that need a server; run by tests/apiserver/test_kubectl_page.py
     ```sh           commands that are too slow to run here, or need what tests do not have
@@ -15,6 +17,7 @@ gets no link to them.
 
 from __future__ import annotations
 
+import doctest
 import os
 import re
 import shlex
@@ -50,7 +53,8 @@ from release.vendored import NOTICES
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 STORIES = ROOT / "examples" / "stories" / "README.md"
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), STORIES])
+PROGRAMS = ROOT / "examples" / "library" / "README.md"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), STORIES, PROGRAMS])
 LINKED_FOLDERS = ("conformance", "docs", "examples")
 TIMEOUT_S = 60
 SEARCH_PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -211,6 +215,24 @@ def test_programs_run(page: Path) -> None:
     for block in blocks_of(page):
         if block.language == "python":
             exec(compile("\n".join(block.lines), name_of(page), "exec"), {})
+
+
+NOTEBOOKS = [page for page in PAGES if any(block.language == "pycon" for block in blocks_of(page))]
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS, ids=name_of)
+def test_notebooks_show_what_the_page_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in LINKED_FOLDERS:
+        Path(name).symlink_to(ROOT / name)
+    cells = ("\n".join(each.lines) for each in blocks_of(page) if each.language == "pycon")
+    notebook = doctest.DocTestParser().get_doctest("\n\n".join(cells), {}, name_of(page), None, 0)
+    assert len(notebook.examples) > 1
+    report: list[str] = []
+    done = doctest.DocTestRunner(verbose=False).run(notebook, out=report.append)
+    assert done.failed == 0, "".join(report)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

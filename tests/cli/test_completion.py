@@ -125,6 +125,7 @@ def test_options_that_name_objects_have_a_source() -> None:
     }
     assert free == {
         ("--api-audiences", "NAME,…"),
+        ("--arrivals", "KIND/NAME=N/h[:DURATION]"),
         ("--claim", "NAME=AMOUNT,…"),
         ("--controllers", "NAME,…"),
         ("--driver", "NAME"),

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+import mooring
 from mooring.api.core import Namespace, Pod
 from mooring.api.core.pod import Container, PodSpec
 from mooring.api.gates import Gates
@@ -34,11 +35,11 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.timestamp import Timestamp
 from mooring.cli import main
-from mooring.cli.live_source import give_values
 from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.snapshot.builder import SnapshotBuilder
+from mooring.sources.live_source import give_values
 from mooring.validation.strategy import Context
 from tests.apiserver.test_kubectl_server import running
 
@@ -264,3 +265,21 @@ def test_objects_of_another_kind_than_was_asked_for_are_unreadable() -> None:
     give_values(values, builder, "server")
     assert builder.unreadable == ['cluster: Pod: no matches for kind "X\x1b" in version "v1"']
     assert len(builder.snapshot().pods) == 1
+
+
+def test_the_library_reads_the_server_also_beside_an_event_loop(kubeconfig: str) -> None:
+    def devices() -> dict[str, Any]:
+        return mooring.load(kubeconfig=kubeconfig, context="", live=True).devices().to_dict()
+
+    async def notebook() -> dict[str, Any]:
+        return devices()
+
+    assert devices() == asyncio.run(notebook())
+    assert devices()["summary"]["total"] == 24
+    world = mooring.load("examples/training", kubeconfig=kubeconfig)
+    assert [pod.name for pod in world.plan().pending] == ["training-1"]
+
+
+def test_a_server_that_cannot_be_reached_is_an_error_of_the_library() -> None:
+    with pytest.raises(mooring.MooringError, match="cluster: kubeconfig missing"):
+        mooring.load(kubeconfig="missing.yaml")

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
+from mooring.cli.controllers import _chosen
 from mooring.cli.main import moor
 from mooring.cli.scheduler import explaining
 from mooring.cluster.cluster_processes import ClusterPlan, cluster_processes, server_process
@@ -167,3 +168,10 @@ def test_up_hands_on_which_versions_are_served(is_isolated: bool) -> None:
     part = server_process(plan)
     assert part.arguments[part.arguments.index("--runtime-config") + 1] == config
     assert "--runtime-config" not in server_process(ClusterPlan(Path("/data"))).arguments
+
+
+def test_a_controller_that_is_off_by_default_runs_only_if_it_is_named() -> None:
+    assert "explainer-controller" not in _chosen("*")
+    assert _chosen("*,explainer-controller") == _chosen("*") | {"explainer-controller"}
+    assert _chosen("explainer-controller") == {"explainer-controller"}
+    assert _chosen("*,explainer-controller,-explainer-controller") == _chosen("*")

@@ -590,7 +590,7 @@ def test_a_dumped_object_with_a_status_and_no_creation_timestamp_is_accepted() -
 def test_files_of_archives_that_are_packed_again_are_bounded_in_all(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mooring.cli.inputs.BYTES_MAX", 5_000_000)
+    monkeypatch.setattr("mooring.sources.inputs.BYTES_MAX", 5_000_000)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for number in range(6):

@@ -10,11 +10,16 @@ from typing import Any
 
 import pytest
 
+from mooring.api.gates import Gates
+from mooring.api.timestamp import Timestamp
 from mooring.apiserver.http.messages import Request, Response
 from mooring.apiserver.server import assembled
 from mooring.apiserver.settings import Auditing, Settings
+from mooring.cluster.metrics_exporter import MetricsProgram
 from mooring.cluster.node import NodeSettings, node_program
 from mooring.cluster.programs import ControllerProgram, ProgramContext, SchedulerProgram
+from mooring.kit.clock import EPOCH
+from mooring.validation.strategy import Context
 from reference.metrics import OURS, metrics_pages
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -169,6 +174,13 @@ def test_the_controllers() -> None:
     assert {path: told(text()) for path, text in pages.items()} == {
         "/metrics": described("moor controllers")
     }
+
+
+def test_the_exporter() -> None:
+    context = Context(gates=Gates.parse(), now=Timestamp(EPOCH))
+    program = MetricsProgram(NOBODY, ProgramContext(), context)
+    # Before the first pass it has nothing to tell of devices.
+    assert told(program.metrics_pages["/metrics"]()).items() < described("moor metrics").items()
 
 
 def test_the_node(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from mooring.cluster.status_server import (
     StatusTls,
     health_pages,
     parse_listen_address,
+    prefers_openmetrics,
     serving,
 )
 from mooring.kit.bulkhead import Fault
@@ -94,6 +95,28 @@ async def asked(url: str, sent: bytes, tls: ssl.SSLContext | None = None) -> tup
     finally:
         writer.close()
     return int(head.split(b" ", 2)[1]) if head else 0, body.decode()
+
+
+@pytest.mark.parametrize(
+    ("accept", "is_open"),
+    [
+        ("", False),
+        ("text/plain;version=0.0.4", False),
+        ("*/*", False),
+        ("application/openmetrics-text", True),
+        ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2", True),
+        ("application/openmetrics-text;q=0.1, text/plain;q=0.2", False),
+        ("application/openmetrics-text;q=0", False),
+        ("application/openmetrics-text;q=x", False),
+    ],
+)
+def test_openmetrics_is_for_those_who_ask_for_it(accept: str, is_open: bool) -> None:
+    assert prefers_openmetrics(accept) == is_open
+
+
+def test_a_page_without_openmetrics_is_shown_as_it_is() -> None:
+    sent = request("/metrics", "good", accept="application/openmetrics-text")
+    assert answer(sent) == (200, SECRET)
 
 
 def answer(sent: bytes, troubles: dict[str, str] | None = None) -> tuple[int, str]:

@@ -16,6 +16,7 @@ from mooring.kit.metrics import (
     exponential_buckets_between,
     exposition,
     number_text,
+    openmetrics_exposition,
 )
 
 
@@ -131,3 +132,11 @@ def test_a_label_too_few_is_a_fault() -> None:
     counts.inc("x")
     with pytest.raises(ValueError, match="zip"):
         exposition([counts])
+
+
+def test_openmetrics_names_a_counter_without_its_end_and_says_where_the_text_ends() -> None:
+    counts = Counter("c_total", 'All "things".')
+    counts.inc(amount=2)
+    assert openmetrics_exposition([counts]) == (
+        '# HELP c All \\"things\\".\n# TYPE c counter\nc_total 2\n# EOF\n'
+    )

@@ -1,6 +1,6 @@
 """Faults of reading objects.
 
-ApiError
+ApiError (a ValueError)
 ├── DecodeError      an object whose JSON does not fit its kind
 │   └── ProtobufError  bytes that are not an object in protobuf, or an object without that form
 ├── DocumentError    text that is not YAML or JSON, or is over a limit
@@ -12,9 +12,10 @@ ApiError
 from __future__ import annotations
 
 from mooring.api.field_path import Segment
+from mooring.kit.errors import MooringError
 
 
-class ApiError(ValueError):
+class ApiError(MooringError, ValueError):
     """Input that cannot be read; the message gives place and fact."""
 
 

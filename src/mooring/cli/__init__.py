@@ -3,15 +3,13 @@
 main             `moor` itself, with the list of commands
 __main__         the program: the commands, or the completion of a command line (`shell`)
 Commands         cel, claims, completion, control_plane, controllers, devices, down, examples,
-                 explain, fit, kubeconfig, lint, node, plan, profiles, reset, run, scheduler,
-                 schema, server, snapshot, status, store, up, validate, whatif
+                 explain, fit, kubeconfig, lint, metrics, node, plan, profiles, reset, run,
+                 scheduler, schema, server, simulate, snapshot, status, store, up, validate, whatif
 driver           `moor driver` and its subcommands: driver_check, driver_classes, driver_devices,
                  driver_new, driver_run
 command_classes  classes for click: groups that load lazily, options in sections, durations
 errors           exit statuses, and how a command ends with an error
 cluster_options  the options with which every command reads a cluster and manifests
-cluster_sources  where objects come from: files, archives, profiles; live_source: a running cluster
-inputs           files and archives behind -f; large_files: text that stays in its file
 reports          the reports of -o sarif, junit and github; plan_report: that of `moor plan`
 collection       objects with their source text, for commands that report lines
 terminal         the only way to print: what is not printable is escaped

@@ -17,7 +17,6 @@ from mooring.cli.live_fix import (
     Step,
     failure_text,
 )
-from mooring.cli.live_source import Live
 from mooring.cli.output import complain, yaml_text
 from mooring.cli.terminal import ask, coloured, echo, is_asked, printable, printable_lines
 from mooring.client.client_factory import RestConfig, http_client
@@ -26,6 +25,7 @@ from mooring.insight.answer.changes.edits import without_server_fields
 from mooring.insight.answer.finding import Fix
 from mooring.insight.answer.groups import AnsweredPods
 from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.sources.live_source import Live
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _DONE = {"change": "changed", "create": "created", "replace": "replaced", "delete": "deleted"}

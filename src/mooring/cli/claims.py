@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import click
 
-from mooring.api.codec import to_tree
 from mooring.api.labels import (
     DOES_NOT_EXIST,
     EXISTS,
@@ -24,7 +23,6 @@ from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.command_classes import option_with_default
-from mooring.cli.device_trees import amounts_tree
 from mooring.cli.errors import FITS
 from mooring.cli.output import (
     TABLE_FORMATS,
@@ -36,7 +34,8 @@ from mooring.cli.output import (
 )
 from mooring.cli.terminal import echo, printable
 from mooring.insight.devices import ClaimState, ClaimUsage, usage_in
-from mooring.insight.devices.model import HeldDevice, RequestSummary
+from mooring.insight.devices.document import claim_tree
+from mooring.insight.devices.model import RequestSummary
 from mooring.insight.messages import counted, natural_order
 
 COLOURS = {
@@ -168,7 +167,7 @@ def _say_none(wanted: ClaimFilter, total: int) -> None:
 def _print(claims: list[ClaimUsage], output: str, now: Timestamp, *, with_namespace: bool) -> None:
     match output:
         case "json" | "yaml":
-            print_tree({"claims": [_tree(each) for each in claims]}, output)
+            print_tree({"claims": [claim_tree(each) for each in claims]}, output)
         case "name":
             for each in claims:
                 echo(printable(str(each.id)))
@@ -233,54 +232,6 @@ def _wide_cells(claim: ClaimUsage, now: Timestamp) -> Iterator[str]:
 def _request(wanted: RequestSummary) -> str:
     chosen = f" (chose {wanted.chosen})" if wanted.chosen else ""
     return f"{wanted.name}: {wanted.number} × {' or '.join(wanted.classes)}{chosen}"
-
-
-# --- JSON and YAML ------------------------------------------------------------------------
-
-
-def _tree(claim: ClaimUsage) -> dict[str, Any]:
-    metadata, allocation = claim.claim.metadata, claim.claim.status.allocation
-    allocated = allocation.allocation_timestamp if allocation is not None else None
-    return {
-        "namespace": claim.id.namespace,
-        "name": claim.id.name,
-        "state": claim.state.value,
-        "nodes": list(claim.nodes),
-        "devices": [_held_tree(held) for held in claim.devices],
-        "requests": [
-            {
-                "name": each.name,
-                "classes": list(each.classes),
-                "count": each.number,
-                "chosen": each.chosen,
-            }
-            for each in claim.requests
-        ],
-        "owner": str(claim.owner or ""),
-        "template": claim.template,
-        "consumers": list(map(str, claim.consumers)),
-        "created": str(metadata.creation_timestamp or ""),
-        "allocated": str(allocated or ""),
-    }
-
-
-def _held_tree(held: HeldDevice) -> dict[str, Any]:
-    tree: dict[str, Any] = {
-        "driver": held.id.driver,
-        "pool": held.id.pool,
-        "device": held.id.device,
-        "request": held.request,
-        "node": held.node,
-        "published": held.is_published,
-    }
-    optional = {
-        "adminAccess": held.is_admin,
-        "shareID": held.share_id,
-        "consumedCapacity": amounts_tree(held.consumed),
-        "conditions": [to_tree(each) for each in held.conditions],
-        "conflict": held.conflict,
-    }
-    return {**tree, **{name: value for name, value in optional.items() if value}}
 
 
 # --- label selectors as kubectl's -l takes them ---------------------------------------------------

@@ -8,64 +8,35 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
-from msgspec import Struct
+from msgspec.structs import asdict
 
 from mooring.api.documents import CORE, KUBERNETES, Schema
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.cli.cluster_sources import ClusterSource, FileSource, Profiles, give_all
 from mooring.cli.command_classes import add_options
 from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.gate_options import gate_options, numa_node_option
-from mooring.cli.inputs import STDIN
-from mooring.cli.output import complain, warn
+from mooring.cli.output import Progress, complain, warn
 from mooring.cli.terminal import echo
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.errors import ProfileError
-from mooring.insight.messages import Concern
-from mooring.insight.snapshot.builder import SnapshotBuilder
-from mooring.insight.snapshot.consistency import check_consistency
-from mooring.insight.snapshot.snapshot import Snapshot, overlay
-from mooring.insight.snapshot.written_objects import DroppedFields, RefusedObject, WrittenDocument
 from mooring.kit.process_memory import garbage_collection_paused, keep_what_exists
+from mooring.sources.cluster_sources import ClusterSource, FileSource, Profiles
+from mooring.sources.given_cluster import GivenCluster, read_given
+from mooring.sources.inputs import STDIN
 from mooring.validation.strategy import Context
 
 if TYPE_CHECKING:
-    from mooring.cli.live_source import Live
+    from mooring.sources.live_source import Live
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 LINES_SHOWN_MAX = 100
 
 
-class ClusterInput(Struct, frozen=True):
-    """The input of a command: a cluster, and manifests to plan or to inspect.
-
-    cluster     objects of --on, --live and --profile
-    manifests   objects of -f, as they would be in the cluster
-    warnings    what is odd about all of them; printed already
-    refused     what an API server would not take, with its place; printed already
-    unreadable  what could not be read; printed already
-    context     gates, time and extensions
-    """
-
-    cluster: Snapshot
-    manifests: Snapshot
-    warnings: tuple[Concern, ...]
-    refused: tuple[str, ...]
-    unreadable: tuple[str, ...]
-    context: Context
-    namespace: str = "default"
-    documents: tuple[WrittenDocument, ...] = ()  # of the manifests
-    refused_objects: tuple[RefusedObject, ...] = ()
-    dropped_fields: tuple[DroppedFields, ...] = ()
-    unread: dict[str, tuple[str, ...]] = {}  # kinds that may not be read, but in these namespaces
-
-    @property
-    def everything(self) -> Snapshot:
-        """The cluster with the manifests in it."""
-        return self.cluster.with_objects(self.manifests.objects())
+class ClusterInput(GivenCluster, frozen=True):
+    """The input of a command; what is odd about it, refused or unreadable is printed already."""
 
     def exit_status(self, answer: int) -> int:
         """Return the status to exit with: what could not be used outweighs the answer."""
@@ -224,30 +195,17 @@ def read_cluster(
 ) -> ClusterInput:
     """Return the content of the sources; an unknown profile is a usage error."""
     try:
-        base = give_all(cluster, SnapshotBuilder(context, namespace=namespace, is_cluster=True))
+        with Progress() as progress:
+            found = read_given(
+                cluster=cluster,
+                manifests=manifests,
+                context=context,
+                namespace=namespace,
+                on_object=progress.tick,
+            )
     except ProfileError as error:
         raise click.UsageError(str(error)) from None
-    of_cluster = base.snapshot()
-    added = give_all(
-        manifests, SnapshotBuilder(context, namespace=namespace, known=of_cluster.namespaces)
-    )
-    of_manifests, overlaid = overlay(of_cluster, added.snapshot())
-    everything = of_cluster.with_objects(of_manifests.objects())
-    inconsistent = check_consistency(everything, base.unread)
-    warnings = (*base.concerns(), *added.concerns(), *overlaid, *inconsistent)
-    return ClusterInput(
-        cluster=of_cluster,
-        manifests=of_manifests,
-        warnings=warnings,
-        refused=(*base.refused, *added.refused),
-        unreadable=(*base.unreadable, *added.unreadable),
-        context=context,
-        namespace=namespace,
-        documents=tuple(added.written()),
-        refused_objects=(*base.refused_objects, *added.refused_objects),
-        dropped_fields=(*base.dropped_fields, *added.dropped_fields),
-        unread=base.unread,
-    )
+    return ClusterInput(**asdict(found))
 
 
 def _check_usage(
@@ -264,7 +222,7 @@ def _files(names: tuple[str, ...], *, recursive: bool, schema: Schema) -> list[C
 
 
 def _live(kubeconfig: str, context: str, namespace: str | None) -> Live:
-    from mooring.cli.live_source import find_live  # needs what talks HTTP
+    from mooring.sources.live_source import find_live  # needs what talks HTTP
 
     return find_live(kubeconfig, context, namespace)
 

@@ -14,12 +14,12 @@ from mooring.api.documents import Document, read
 from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceSlice
-from mooring.cli.cluster_sources import ClusterSource, give_all
-from mooring.cli.output import complain, warn
+from mooring.cli.output import Progress, complain, warn
 from mooring.hardware.errors import ProfileError
 from mooring.insight.lint.subjects import LintObject, read_object, read_slice, resource_kind
 from mooring.insight.messages import Concern
 from mooring.insight.snapshot.item_reader import SharingItemReader
+from mooring.sources.cluster_sources import ClusterSource, give_all
 from mooring.validation.strategy import Context
 
 LINES_SHOWN_MAX = 100
@@ -120,7 +120,9 @@ def collect(
 ) -> Collected:
     """Return the objects of sources, and print what cannot be read and any concerns."""
     try:
-        found = give_all(sources, Collected(context, kinds=kinds, namespace=namespace))
+        with Progress() as progress:
+            intake = Collected(context, kinds=kinds, namespace=namespace)
+            found = give_all(sources, intake, progress.tick)
     except ProfileError as error:
         raise click.UsageError(str(error)) from None
     for message in found.unreadable[:LINES_SHOWN_MAX]:

@@ -62,7 +62,8 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
     "--controllers",
     default="*",
     metavar="NAME,…",
-    help="Controllers to run: * for all, NAME to enable one, -NAME to disable one.",
+    help="Controllers to run: * for all that are on by default, NAME to enable one, -NAME to "
+    "disable one. Off by default: explainer-controller.",
 )
 @switch(
     "--use-service-account-credentials",
@@ -100,9 +101,14 @@ def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
     DaemonSets, Jobs, service accounts, garbage collection). The namespace controller runs only
     against servers that do not empty deleted namespaces themselves; Mooring's server does.
 
+    The explainer-controller is for clusters whose scheduler is Kubernetes': it records an Explained
+    event about each pod with claims that gets no node, with the cause that Mooring finds. It is off
+    by default.
+
     \b
     moor controllers --kubeconfig ~/.kube/config
     moor controllers --controllers resourceclaim-controller,device-taint-eviction-controller
+    moor controllers --controllers explainer-controller,resourcepoolstatusrequest-controller
     """
     check_numa_form(given["form_name"], gates)
     place = status_place(place, given)
@@ -123,14 +129,16 @@ def _is_named(text: str, controller: str) -> bool:
 
 def _chosen(text: str) -> frozenset[str]:
     """Return the names of the controllers to run, or refuse a name that there is not."""
-    from mooring.cluster.programs import CONTROLLERS
+    from mooring.cluster.programs import CONTROLLERS, OFF_BY_DEFAULT
 
     asked = [part.strip() for part in text.split(",") if part.strip()]
     for name in asked:
         if name != "*" and name.removeprefix("-") not in CONTROLLERS:
             known = ", ".join(CONTROLLERS)
             raise click.UsageError(f"--controllers: there is no {name!r}; there are: {known}")
-    taken = CONTROLLERS if "*" in asked else [name for name in asked if name in CONTROLLERS]
+    taken = {name for name in asked if name in CONTROLLERS}
+    if "*" in asked:
+        taken |= set(CONTROLLERS) - OFF_BY_DEFAULT
     return frozenset(name for name in taken if f"-{name}" not in asked)
 
 
@@ -164,6 +172,7 @@ async def _run(
     chosen: frozenset[str],
 ) -> None:
     from mooring.client.client_factory import http_client
+    from mooring.cluster.explainer import EXPLAINER, ExplainerProgram
     from mooring.cluster.leader_process import check_connection, empties_namespaces, run_as_leader
     from mooring.cluster.programs import (
         CONTROLLERS_AGENT,
@@ -199,6 +208,9 @@ async def _run(
             chosen=lambda name: controller_name(name) in chosen,
             ends_namespaces=not is_left_to_server,
         )
+        if EXPLAINER in chosen:
+            # It is none of Kubernetes', so it has no account of its own.
+            program.beside = (ExplainerProgram(client, context, program.informers),)
         await run_as_leader(
             program,
             client,

@@ -13,7 +13,7 @@ from mooring.api.meta import ObjectMeta
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.command_classes import option_with_default
-from mooring.cli.device_trees import device_tree, picture_option, write_picture
+from mooring.cli.device_trees import picture_option, write_picture
 from mooring.cli.errors import FITS
 from mooring.cli.output import (
     TABLE_FORMATS,
@@ -26,6 +26,7 @@ from mooring.cli.output import (
 )
 from mooring.cli.terminal import echo, printable
 from mooring.insight.devices import DeviceState, DeviceUsage, usage_in
+from mooring.insight.devices.document import counts_tree, device_tree
 from mooring.insight.devices.model import StateCounts, UnavailableReason, by_node, count_states
 from mooring.insight.expressions.evaluation import (
     InvalidExpression,
@@ -164,7 +165,7 @@ def _print(devices: list[DeviceUsage], output: str) -> None:
     match output:
         case "json" | "yaml":
             numbers = count_states(devices, lambda _: ()).get((), None)
-            summary = _counts_tree(numbers) if numbers else {"total": 0}
+            summary = counts_tree(numbers) if numbers else {"total": 0}
             print_tree({"devices": list(map(device_tree, devices)), "summary": summary}, output)
         case "name":
             for each in devices:
@@ -236,7 +237,7 @@ def _print_summary(devices: Iterable[DeviceUsage], output: str) -> None:
     numbers = count_states(devices, by_node)
     if output in ("json", "yaml"):
         rows = [
-            {"node": node, "driver": driver, **_counts_tree(each)}
+            {"node": node, "driver": driver, **counts_tree(each)}
             for (node, driver), each in numbers.items()
         ]
         print_tree({"summary": rows}, output)
@@ -258,10 +259,6 @@ def _states(counts: StateCounts) -> Iterator[Cell]:
     for state in DeviceState:
         number = counts.of(state)
         yield Cell(str(number), COLOURS[state] if number else None)
-
-
-def _counts_tree(counts: StateCounts) -> dict[str, int]:
-    return {"total": counts.total, **{state.value: counts.of(state) for state in DeviceState}}
 
 
 # --- filters -----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ EXAMPLES = {
     "gpu-node": "A node with four GPUs and two NICs, and claims for them.",
     "busy-node": "A node with a partitioned GPU and a shared NIC, and claims that have some of it.",
     "two-nodes": "Two nodes with pods, and a maintenance that taints devices.",
+    "library": "Programs that use Mooring as a library, and a trace for moor simulate.",
     "operators": "Workloads of JobSet, Kubeflow, Ray, Volcano, Kueue and other operators.",
     "driver-daemonset": "A DRA driver that runs as a DaemonSet.",
     "stories": "The user stories of the KEPs, each with its cluster.",

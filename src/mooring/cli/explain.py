@@ -13,7 +13,7 @@ from mooring.api.core.pod import Pod
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, Sources, read_sources, source_options
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.object_argument import Subject, no_such, parse_subject, subject_argument
+from mooring.cli.object_argument import object_usage, parse_subject, subject_argument
 from mooring.cli.output import Progress, output_option, print_tree, yaml_text
 from mooring.cli.plan import planned
 from mooring.cli.scheduler_file import scheduler_config_option
@@ -29,6 +29,8 @@ from mooring.insight.errors import UnwritableFixError
 from mooring.insight.explain.pods import DiagnosisTimeLimit, Explanation
 from mooring.insight.explain.report import name_of, placed_line
 from mooring.insight.messages import counted, full_name
+from mooring.insight.object_names import ObjectName as Subject
+from mooring.insight.object_names import no_such
 from mooring.insight.plan.placements import chosen_results, stand_ins, stands_for
 from mooring.insight.plan.planner import Plan, Result
 from mooring.insight.plan.refused import refused_results, with_refused, with_unscheduled
@@ -256,7 +258,8 @@ def _explain_absence(plan: Plan, subject: Subject) -> None:
         if name == subject.name and subject.is_in(namespace):
             echo(printable(_well(each, subject._replace(namespace=namespace))))
             sys.exit(FITS)
-    raise no_such(subject, map(full_name, of_kind))
+    with object_usage():
+        raise no_such(subject, map(full_name, of_kind))
 
 
 def _well(value: Any, subject: Subject) -> str:

@@ -14,7 +14,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.command_classes import option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, FITS
-from mooring.cli.object_argument import no_such, parse_subject, subject_argument
+from mooring.cli.object_argument import object_usage, subject_argument
 from mooring.cli.output import (
     TABLE_FORMATS,
     Progress,
@@ -37,9 +37,9 @@ from mooring.insight.fit import (
     Subject,
     fit,
 )
-from mooring.insight.messages import Concern, counted, full_name, listed, natural_order, titled
+from mooring.insight.messages import Concern, counted, listed, natural_order, titled
+from mooring.insight.object_names import find_subject, only_subject
 from mooring.insight.plan.placements import Placement
-from mooring.insight.snapshot.snapshot import Snapshot
 
 REPLICAS_TRIED_MAX = 100_000
 LIMITS_SHOWN_MAX = 8
@@ -126,43 +126,17 @@ def _fitted(given: ClusterInput, subject: Subject, replicas_max: int) -> Fit:
 
 
 def _chosen(given: ClusterInput, text: str | None) -> Subject:
-    found = _only(given.manifests) if text is None else _named(given, text)
+    with object_usage():
+        found = (
+            only_subject(given.manifests)
+            if text is None
+            else find_subject(given.everything, text, namespace=given.namespace)
+        )
     if isinstance(found, DaemonSet):
         raise click.UsageError(
             f"{titled(found)} has one pod on each node; moor plan says which nodes get one"
         )
     return found
-
-
-def _only(manifests: Snapshot) -> Subject:
-    """Return the only workload of the manifests, or else the only claim."""
-    of_pods: list[Subject] = [*manifests.controllers, *manifests.pods]
-    of_claims: list[Subject] = [*manifests.templates, *manifests.claims]
-    found = of_pods or of_claims
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise click.UsageError("name what should fit, KIND/NAME: there is no pod or claim in -f")
-    names = listed([f"{each.kind.lower()}/{each.metadata.name}" for each in found])
-    raise click.UsageError(f"name what should fit, KIND/NAME: there is {names}")
-
-
-def _named(given: ClusterInput, text: str) -> Subject:
-    subject = parse_subject(text, namespace=given.namespace)
-    if subject.kind == "PodGroup":
-        raise click.UsageError(f"{text}: replicas are counted of pods and claims, not of groups")
-    everything = given.everything
-    kinds: list[Subject] = [
-        *everything.pods,
-        *everything.controllers,
-        *everything.claims,
-        *everything.templates,
-    ]
-    of_kind = [each for each in kinds if each.kind == subject.kind]
-    for each in of_kind:
-        if full_name(each) == f"{subject.namespace}/{subject.name}":
-            return each
-    raise no_such(subject, map(full_name, of_kind))
 
 
 # --- printing -----------------------------------------------------------------------------

@@ -14,10 +14,10 @@ from mooring import __version__
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import LazyGroup
 from mooring.cli.errors import INTERRUPTED, UNREADABLE, fail
-from mooring.cli.large_files import UnreadableError
 from mooring.cli.terminal import echo, printable, printable_message
 from mooring.kit.printable import log_in_lines
 from mooring.kit.process_memory import collect_rarely
+from mooring.sources.errors import UnreadableError
 
 # name: summary; the module of that name defines a click command called `command`.
 COMMANDS = {
@@ -34,6 +34,7 @@ COMMANDS = {
     "fit": "Count how many more replicas fit, where, and what stops the next.",
     "kubeconfig": "Print the kubeconfig of a server.",
     "lint": "Find mistakes in claims, classes, slices and pods.",
+    "metrics": "Export free, taken and stranded devices, and causes of pending pods.",
     "node": "Run pods on this machine as a node of any cluster.",
     "plan": "Plan which node and which devices pods would get.",
     "profiles": "List hardware profiles, or write their nodes, slices and sysfs.",
@@ -42,6 +43,7 @@ COMMANDS = {
     "schema": "Print JSON Schemas of all kinds, for editors.",
     "scheduler": "Run the scheduler for any cluster.",
     "server": "Run the API server, for kubectl and any Kubernetes client.",
+    "simulate": "Simulate pods that arrive, wait, run and leave, in simulated time.",
     "snapshot": "Write a cluster to one archive that all commands read.",
     "status": "Show what `moor up` runs: processes, nodes, pods, devices.",
     "store": "Check, compact, back up and restore the store of a server.",

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import click
 
 from mooring.cli.terminal import printable
-from mooring.insight.messages import listed
-from mooring.kit.similar_names import nearest
-
-# Names that may precede the slash, by kind.
-_WORDS = {
-    "Pod": "pod pods po",
-    "ResourceClaim": "claim resourceclaim resourceclaims",
-    "ResourceClaimTemplate": "template resourceclaimtemplate resourceclaimtemplates",
-    "Deployment": "deployment deployments deploy",
-    "ReplicaSet": "replicaset replicasets rs",
-    "StatefulSet": "statefulset statefulsets sts",
-    "DaemonSet": "daemonset daemonsets ds",
-    "Job": "job jobs",
-    "PodGroup": "podgroup podgroups",
-}
-KINDS = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+from mooring.insight.errors import UnknownObjectError
+from mooring.insight.object_names import ObjectName, parse_object_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,47 +29,16 @@ def _joined(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> st
     return "/".join(words) or None
 
 
-class Subject(NamedTuple):
-    """The kind and name of an object, with or without a namespace."""
-
-    kind: str
-    namespace: str  # empty: any
-    name: str
-
-    def is_in(self, namespace: str) -> bool:
-        """Return whether the object may be in a namespace."""
-        return self.namespace in ("", namespace)
-
-    def __str__(self) -> str:
-        if self.namespace:
-            return f"{self.kind} {self.namespace}/{self.name}"
-        return f"{self.kind} {self.name} in any namespace"
+@contextmanager
+def object_usage() -> Iterator[None]:
+    """Turn the name of an object that there is not into a usage error."""
+    try:
+        yield
+    except UnknownObjectError as error:
+        raise click.UsageError(printable(str(error))) from None
 
 
-def parse_subject(text: str, *, namespace: str) -> Subject:
+def parse_subject(text: str, *, namespace: str) -> ObjectName:
     """Parse KIND/NAME, KIND/NAMESPACE/NAME or a pod's NAME."""
-    kind, slash, name = text.partition("/")
-    if not slash:
-        kind, name = "pod", text
-    kind = kind.partition(".")[0]  # deployment.apps/train, as kubectl writes it
-    if kind.lower() not in KINDS:
-        near = nearest(kind.lower(), KINDS)
-        hint = f"; did you mean {near}?" if near else ""
-        raise click.UsageError(f"{text}: there is no kind {kind!r} here{hint}")
-    if "/" in name:
-        namespace, _, name = name.partition("/")
-    return Subject(KINDS[kind.lower()], namespace, name)
-
-
-def no_such(subject: Subject, known: Iterable[str]) -> click.UsageError:
-    """Return the error for an object that does not exist; `known` are full names of its kind."""
-    names = sorted(known)
-    by_name = {name if subject.namespace else name.partition("/")[2]: name for name in names}
-    wanted = f"{subject.namespace}/{subject.name}" if subject.namespace else subject.name
-    near = nearest(wanted, by_name)
-    if near is not None:
-        hint = f"; did you mean {printable(by_name[near])}?"
-    else:
-        shown = listed([*map(printable, names)])
-        hint = f"; there is {shown}" if names else f"; there is no {subject.kind} at all"
-    return click.UsageError(f"there is no {subject}{hint}")
+    with object_usage():
+        return parse_object_name(text, namespace=namespace)

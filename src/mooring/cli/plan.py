@@ -9,8 +9,6 @@ from itertools import groupby
 from operator import itemgetter
 
 import click
-import msgspec
-from msgspec.structs import replace
 
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
@@ -33,22 +31,19 @@ from mooring.cli.scheduler_file import scheduler_config_option
 from mooring.cli.terminal import echo, printable
 from mooring.insight.devices import usage_in
 from mooring.insight.errors import TooManyPodsError
-from mooring.insight.explain.pods import kubernetes_writes
 from mooring.insight.messages import counted
 from mooring.insight.plan.arrival_orders import BetterOrder, better_order
+from mooring.insight.plan.document import plan_tree, shown_placement, shown_results
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
 from mooring.insight.plan.placements import (
     GrantedDevice,
     GrantedRequest,
     Placement,
-    chosen_results,
-    placement_of,
     stand_ins,
 )
 from mooring.insight.plan.planner import Plan, Result, plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.reservation import Reservation
-from mooring.scheduler.scheduling_cycle import Pending
 
 ALIKE_MIN = 4  # this many pods of one owner in a row are named together
 RUNS_MAX = 8
@@ -97,10 +92,9 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
     """
     added = stand_ins(given.manifests, given.everything)
     plan = planned(given, given.everything.with_objects(added))
-    chosen = plan.results
-    if any(given.manifests.objects()) and not is_all:
-        chosen = tuple(chosen_results(plan.results, given.manifests.with_objects(added)))
-    placements = [_placement(result, plan) for result in chosen]
+    about = Snapshot() if is_all else given.manifests.with_objects(added)
+    chosen = shown_results(plan, about)
+    placements = [shown_placement(result, plan) for result in chosen]
     if output in REPORT_FORMATS:
         _print_report(given, plan, chosen, output)
     else:
@@ -131,21 +125,12 @@ def _print_report(given: ClusterInput, plan: Plan, chosen: Iterable[Result], out
     print_report(plan_report(given, plan, results), output, summary)
 
 
-def _placement(result: Result, plan: Plan) -> Placement:
-    """Return what becomes of a pod, and what Kubernetes writes where its scheduler is silent."""
-    placement = placement_of(result)
-    if isinstance(result, Pending) and not result.message:
-        written = kubernetes_writes(plan.before, plan.cluster.features.claims, result)
-        return replace(placement, written=written)
-    return placement
-
-
 def _print(
     placements: list[Placement], plan: Plan, output: str, better: BetterOrder | None
 ) -> None:
     match output:
         case "json" | "yaml":
-            print_tree(_tree(placements, plan, better), output)
+            print_tree(plan_tree(placements, len(plan.before.nodes), better), output)
         case "name":
             for each in placements:
                 echo(printable(f"pod/{each.pod} node/{each.node or NO_NODE}"))
@@ -158,19 +143,6 @@ def _print(
             _print_rest(placements, plan)
             if better is not None:
                 echo(printable(_order_text(better, len(placements))))
-
-
-def _tree(placements: list[Placement], plan: Plan, better: BetterOrder | None) -> dict[str, object]:
-    order = {"placed": better.placed, "pods": list(better.arrival)} if better is not None else None
-    return {
-        "pods": msgspec.to_builtins(placements),
-        "summary": {
-            "placed": sum(each.node is not None for each in placements),
-            "pending": sum(each.node is None for each in placements),
-            "nodes": len(plan.before.nodes),
-        },
-        **({"betterOrder": order} if order is not None else {}),
-    }
 
 
 def _nothing(plan: Plan) -> str:

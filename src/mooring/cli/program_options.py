@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Coroutine
+import socket
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
+from mooring.api.timestamp import Timestamp
 from mooring.cli.command_classes import Duration, add_options, option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, fail
 from mooring.cli.gate_options import GATES
@@ -27,6 +29,7 @@ from mooring.client.errors import (
 from mooring.client.leader_election import LeaseTimings
 from mooring.cluster.leader_process import LeaderLease, LeaseLostError
 from mooring.cluster.status_server import ListenAddress, StatusTls, parse_listen_address
+from mooring.kit.clock import REAL
 from mooring.kit.printable import log_to_stderr
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,7 +50,14 @@ SECTIONS: Final = (
     ("What it does", GATES),
     (
         "Watching it",
-        ("place", "tls_cert_file", "tls_private_key_file", "client_ca_file", "verbosity"),
+        (
+            "place",
+            "tls_cert_file",
+            "tls_private_key_file",
+            "cert_dir",
+            "client_ca_file",
+            "verbosity",
+        ),
     ),
 )
 _LONG = Duration(0.1, 3600)
@@ -131,11 +141,12 @@ def program_options(*, lease: str, metrics: str) -> Callable[[F], F]:
     return lambda function: cluster_access_options(add_options(watching(function), options))
 
 
-def watching_options(*, metrics: str) -> Callable[[F], F]:
+def watching_options(*, metrics: str, aliases: Sequence[str] = ()) -> Callable[[F], F]:
     """Return what adds the options by which a program is watched; `metrics` is the default."""
     options = (
         option_with_default(
             "--metrics-bind-address",
+            *aliases,
             "place",
             default=metrics,
             metavar="HOST:PORT",
@@ -145,6 +156,12 @@ def watching_options(*, metrics: str) -> Callable[[F], F]:
         ),
         click.option("--tls-cert-file", type=_FILE, help="Certificate for --metrics-bind-address."),
         click.option("--tls-private-key-file", type=_FILE, help="Key of the certificate."),
+        click.option(
+            "--cert-dir",
+            type=click.Path(path_type=Path, file_okay=False),
+            help="Without --tls-cert-file: serve with a self-signed certificate that is kept in "
+            "this directory.",
+        ),
         click.option(
             "--client-ca-file",
             type=_FILE,
@@ -168,16 +185,34 @@ def status_place(place: ListenAddress | None, given: dict[str, Any]) -> ListenAd
     authority = given["client_ca_file"]
     if (certificate is None) != (key is None):
         raise click.UsageError("--tls-cert-file: only with --tls-private-key-file, and vice versa")
+    if given["cert_dir"] is not None:
+        if certificate is not None:
+            raise click.UsageError("--cert-dir: not with --tls-cert-file")
+        if place is not None:
+            certificate, key = _self_signed(given["cert_dir"], place.host)
     if authority is not None and certificate is None:
-        raise click.UsageError("--client-ca-file: only with --tls-cert-file")
+        raise click.UsageError("--client-ca-file: only with --tls-cert-file or --cert-dir")
     if place is None or certificate is None:
         if place is not None and not place.is_loopback:
             raise click.UsageError(
                 f"--metrics-bind-address {place.host}: without --tls-cert-file only a loopback "
-                "address is allowed"
+                "address is allowed; --cert-dir makes a certificate"
             )
         return place
     return place._replace(tls=StatusTls(certificate, key, authority))
+
+
+def _self_signed(folder: Path, host: str) -> tuple[Path, Path]:
+    """Return the files of a certificate and its key, made if there are none; or end."""
+    from mooring.apiserver.auth.credentials import self_signed_files
+    from mooring.apiserver.errors import CredentialsError
+
+    own = () if host in ("0.0.0.0", "::") else (host,)  # noqa: S104 - nothing listens here
+    hosts = dict.fromkeys((socket.gethostname(), "localhost", "127.0.0.1", *own))
+    try:
+        return self_signed_files(folder, tuple(hosts), Timestamp(REAL.now()))
+    except CredentialsError as error:
+        fail(f"--cert-dir: {error}")
 
 
 def lead_of(given: dict[str, Any]) -> LeaderLease | None:

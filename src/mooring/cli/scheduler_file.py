@@ -42,45 +42,6 @@ _FIELDS = {
 }
 
 
-def read_scheduler_file(
-    path: Path, gates: Gates
-) -> tuple[KubeSchedulerConfiguration | None, list[str]]:
-    """Return the configuration in a file as written, or everything that is wrong with it."""
-    from mooring.api.documents import KUBERNETES
-    from mooring.api.errors import ApiError, DecodeError
-    from mooring.api.object_reader import read_document
-    from mooring.cli.inputs import InputSource
-    from mooring.cli.large_files import UnreadableError
-    from mooring.scheduler.profiles import refusals
-    from mooring.validation.scheduler_configuration import (
-        default_scheduler_configuration,
-        unknown_arguments,
-        validate_scheduler_configuration,
-    )
-
-    try:
-        documents = list(InputSource(str(path), path).documents(schema=KUBERNETES))
-        if len(documents) != 1:
-            return None, [f"{path}: must hold exactly one KubeSchedulerConfiguration"]
-        reading = read_document(documents[0], gates=gates)
-    except UnreadableError as error:
-        return None, [str(error)]
-    except ApiError as error:
-        return None, [f"{path}: {error}"]
-    file = reading.value
-    if not isinstance(file, KubeSchedulerConfiguration):
-        return None, [f"{path}: expected a KubeSchedulerConfiguration, not {reading.kind.name}"]
-    faults = [remark.message for remark in (*reading.problems, *reading.remarks)]
-    faults += unknown_arguments(file)
-    try:
-        value = default_scheduler_configuration(file, gates=gates)
-        faults += [str(error) for error in validate_scheduler_configuration(value, gates=gates)]
-        faults += refusals(value, gates) if not faults else []
-    except DecodeError as error:
-        faults.append(str(error))
-    return (None, [f"{path}: {fault}" for fault in faults]) if faults else (file, [])
-
-
 # --- commands that plan ---------------------------------------------------------------------------
 
 
@@ -92,6 +53,8 @@ def scheduler_config_option(function: F) -> F:
         if scheduler_file is not None:
             name = "given" if "given" in kwargs else "sources"
             before = kwargs[name]
+            from mooring.sources.scheduler_file import read_scheduler_file
+
             file, faults = read_scheduler_file(scheduler_file, before.context.gates)
             if file is None:
                 fail("\n".join(f"--scheduler-config: {fault}" for fault in faults))
@@ -123,6 +86,8 @@ def scheduler_config(
     if path is None:
         file = KubeSchedulerConfiguration()
         return read_config(file, gates), file
+    from mooring.sources.scheduler_file import read_scheduler_file
+
     found, faults = read_scheduler_file(path, gates)
     if found is not None:
         faults = [f"{path}: {text}" for text in _refused(found, is_alone=is_alone)]

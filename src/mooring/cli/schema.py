@@ -17,10 +17,10 @@ from mooring.apiserver.openapi.json_schemas import (
 )
 from mooring.cli import CONTEXT
 from mooring.cli.errors import fail, os_error_text
-from mooring.cli.object_argument import KINDS as SHORT_NAMES
 from mooring.cli.output import aligned, print_tree
 from mooring.cli.terminal import echo
 from mooring.insight.messages import counted, listed, similar_hint
+from mooring.insight.object_names import KINDS as SHORT_NAMES
 
 
 @click.command(

@@ -14,8 +14,6 @@ from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.command_classes import option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.inputs import archive_at
-from mooring.cli.large_files import UnreadableError
 from mooring.cli.output import complain
 from mooring.cli.terminal import echo
 from mooring.insight.errors import ArchiveError
@@ -23,6 +21,8 @@ from mooring.insight.messages import counted
 from mooring.insight.snapshot.archive import Manifest, read_archive, write_archive
 from mooring.insight.snapshot.pseudonyms import anonymised
 from mooring.insight.snapshot.redaction import redacted
+from mooring.sources.errors import UnreadableError
+from mooring.sources.inputs import archive_at
 
 
 def _target(_: click.Context, __: click.Parameter, name: str) -> str:

@@ -19,19 +19,19 @@ from mooring.cli import CONTEXT
 from mooring.cli.command_classes import files_argument
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
-from mooring.cli.inputs import (
-    DocumentPart,
-    Skipped,
-    find_sources,
-    skipped_concerns,
-)
-from mooring.cli.large_files import UnreadableError
 from mooring.cli.output import REPORT_FORMATS, Progress, complain, print_tree, report_options
 from mooring.cli.reports import Workspace, print_report
 from mooring.cli.terminal import coloured, echo, printable, printable_message
 from mooring.insight.messages import Concern, counted, listed
 from mooring.insight.reports import CheckedObject, FindingLevel, FindingReport, ReportFinding
 from mooring.insight.reports.rules import VALIDATION_RULES, validation_rule
+from mooring.sources.errors import UnreadableError
+from mooring.sources.inputs import (
+    DocumentPart,
+    Skipped,
+    find_sources,
+    skipped_concerns,
+)
 from mooring.validation.manifests import Finding, ManifestValidator, Severity, Verdict
 from mooring.validation.strategy import Context
 

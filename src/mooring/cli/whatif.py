@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable, Iterator
 
 import click
-import msgspec
 
 from mooring.cli import CONTEXT
 from mooring.cli.change_options import ChangeValues, RequestedChange, change_options, read_changes
@@ -30,7 +29,13 @@ from mooring.insight.messages import counted, listed
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif import Difference, UnknownNameError, difference
-from mooring.insight.whatif.difference import FreeDevices, PodChange, PodChangeKind, PodPlacement
+from mooring.insight.whatif.difference import (
+    FreeDevices,
+    PodChange,
+    PodChangeKind,
+    PodPlacement,
+    difference_tree,
+)
 from mooring.insight.whatif.evicted_pods import RulePreview, TaintEviction
 
 NO_NODE = "<none>"
@@ -98,27 +103,12 @@ def _difference(given: ClusterInput, wanted: list[RequestedChange]) -> Differenc
 def _print(found: Difference, output: str) -> None:
     match output:
         case "json" | "yaml":
-            print_tree(_tree(found), output)
+            print_tree(difference_tree(found), output)
         case "name":
             for each in found.pods:
                 echo(printable(f"pod/{each.pod} {each.kind.value}"))
         case _:
             _print_tables(found, is_wide=output == "wide")
-
-
-def _tree(found: Difference) -> dict[str, object]:
-    tree = msgspec.to_builtins(found)
-    shown = ("pods", "evictions", "rules", "devices", "missing", "leavingAnyway")
-    return {
-        **{name: tree[name] for name in shown},
-        "summary": {
-            "worse": sum(each.is_worse for each in found.pods),
-            "different": len(found.pods),
-            "same": found.same,
-            "freeBefore": sum(each.free_before for each in found.devices),
-            "freeAfter": sum(each.free_after for each in found.devices),
-        },
-    }
 
 
 def _print_tables(found: Difference, *, is_wide: bool) -> None:

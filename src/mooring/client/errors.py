@@ -22,6 +22,8 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
+from mooring.kit.errors import MooringError
+
 TEXT_MAX = 1000
 
 
@@ -33,7 +35,7 @@ class StatusCause(Struct, frozen=True):
     field: str = ""
 
 
-class ClientError(Exception):
+class ClientError(MooringError):
     """A request was rejected or failed."""
 
     def __init__(

@@ -2,6 +2,8 @@
 
 programs             the scheduler and the controller manager, run with a client
 control_plane        the server and these programs in one process
+metrics_exporter     the program of `moor metrics`; explainer says why pods wait, as events
+snapshot_passes      both look at the whole cluster again and again, in a thread
 leader_process       a program as a process, with leader election
 status_server        metrics and health pages of a program; status_access says who may read them
 node                 the agent of a node; node_adapters connects its managers

@@ -81,6 +81,8 @@ async def run_as_leader(
     place: ListenAddress | None,
     tell: Callable[[str], None],  # how far it has come, line by line
     working: str,
+    openmetrics: Mapping[str, Callable[[], str]] | None = None,  # metrics once more, by path
+    troubles: Callable[[], Mapping[str, str]] = dict,  # besides kinds that cannot be read
 ) -> None:
     """Run a program until cancelled, and report `working` once it works.
 
@@ -89,7 +91,11 @@ async def run_as_leader(
     election = None if lead is None else _election(client, lead, context)
     async with AsyncExitStack() as stack:
         if place is not None:
-            pages = health_pages(program.metrics_pages, lambda: _troubles(program, election))
+            pages = health_pages(
+                program.metrics_pages,
+                lambda: _troubles(program, election) or troubles(),
+                openmetrics,
+            )
             access = StatusAccess(client, monotonic=context.clock.monotonic)
             url = await stack.enter_async_context(serving(place, pages, access))
             tell(f"metrics at {url}/metrics")

@@ -165,11 +165,15 @@ class ControllerProgram:
             metrics=self.queues,
             client_of=client_of,
         )
+        self.beside: tuple[Any, ...] = ()  # programs that share the informers
 
     async def run(self) -> None:
         """Reconcile until cancelled, once all informers have synced."""
         async with _followed(self.informers, self._has_own):
-            await self.loops.run()
+            if self.beside:
+                await run_all(self.loops, *self.beside)
+            else:
+                await self.loops.run()
 
     @property
     def metrics_pages(self) -> dict[str, Callable[[], str]]:
@@ -224,6 +228,7 @@ CONTROLLERS: tuple[str, ...] = (
     "disruption-controller",
     "endpointslice-controller",
     "ephemeral-volume-controller",
+    "explainer-controller",
     "garbage-collector-controller",
     "job-controller",
     "namespace-controller",
@@ -243,6 +248,10 @@ CONTROLLERS: tuple[str, ...] = (
     "taint-eviction-controller",
     "ttl-after-finished-controller",
 )
+
+
+# As for kube-controller-manager, `*` does not mean these.
+OFF_BY_DEFAULT: frozenset[str] = frozenset({"explainer-controller"})
 
 
 def controller_name(loop: str) -> str:

@@ -21,7 +21,7 @@ from mooring.cluster.status_access import AccessRefusal
 from mooring.kit.bulkhead import FAULTS
 from mooring.kit.connections import ConnectionLimits, Listener, StreamConnections, listen
 from mooring.kit.http_head import Head, HeadError, read_head, response
-from mooring.kit.metrics import PROMETHEUS
+from mooring.kit.metrics import OPENMETRICS, PROMETHEUS
 
 PLAIN = "text/plain; charset=utf-8"
 REQUEST_BYTES_MAX = 16 * 1024
@@ -47,6 +47,7 @@ class StatusPages(NamedTuple):
     open: Mapping[str, Callable[[], StatusPage]]
     guarded: Mapping[str, Callable[[], StatusPage]]
     verbose: Mapping[str, Callable[[], StatusPage]]  # guarded, with `?verbose`
+    openmetrics: Mapping[str, Callable[[], StatusPage]] = {}  # guarded ones, if asked for
 
 
 _BAD = StatusPage("400 bad request\n", 400)
@@ -100,7 +101,9 @@ def parse_listen_address(text: str) -> ListenAddress | None:
 
 
 def health_pages(
-    metrics: Mapping[str, Callable[[], str]], troubles: Callable[[], Mapping[str, str]]
+    metrics: Mapping[str, Callable[[], str]],
+    troubles: Callable[[], Mapping[str, str]],
+    openmetrics: Mapping[str, Callable[[], str]] | None = None,
 ) -> StatusPages:
     """Return the pages of a program: health, readiness, and its metrics by path.
 
@@ -120,16 +123,19 @@ def health_pages(
         lines = "".join(f"{kind}: {cause}\n" for kind, cause in found.items())
         return StatusPage(lines, 503) if found else StatusPage("ok")
 
-    def counted(text: Callable[[], str]) -> Callable[[], StatusPage]:
-        return lambda: StatusPage(text(), type=PROMETHEUS)
+    def counted(text: Callable[[], str], type_: str) -> Callable[[], StatusPage]:
+        return lambda: StatusPage(text(), type=type_)
 
     def healthy() -> StatusPage:
         return StatusPage("ok")
 
     return StatusPages(
         open={"/healthz": healthy, "/livez": healthy, "/readyz": ready},
-        guarded={path: counted(text) for path, text in metrics.items()},
+        guarded={path: counted(text, PROMETHEUS) for path, text in metrics.items()},
         verbose={"/readyz": ready_verbosely},
+        openmetrics={
+            path: counted(text, OPENMETRICS) for path, text in (openmetrics or {}).items()
+        },
     )
 
 
@@ -217,6 +223,8 @@ class _StatusServer:
         path, _, query = target.partition("?")
         is_verbose = any(part.partition("=")[0] == "verbose" for part in query.split("&"))
         guarded = self._pages.verbose.get(path) if is_verbose else None
+        if guarded is None and prefers_openmetrics(head.headers.get("accept", "")):
+            guarded = self._pages.openmetrics.get(path)
         guarded = guarded or self._pages.guarded.get(path)
         if guarded is None and path in self._pages.open:
             return _made(path, self._pages.open[path])
@@ -230,6 +238,18 @@ class _StatusServer:
         if refusal is not None:
             return StatusPage(refusal.text, refusal.code)
         return _made(path, guarded)
+
+
+def prefers_openmetrics(accept: str) -> bool:
+    """Return whether an Accept header asks for OpenMetrics rather than plain text."""
+    weights: dict[str, float] = {}
+    for part in accept.split(","):
+        type_, *parameters = (each.strip() for each in part.split(";"))
+        quality = next((each[2:] for each in parameters if each.startswith("q=")), "1")
+        with suppress(ValueError):
+            weights[type_.lower()] = max(weights.get(type_.lower(), 0.0), float(quality))
+    asked = weights.get(OPENMETRICS.partition(";")[0], 0.0)
+    return asked > 0 and asked >= weights.get(PROMETHEUS.partition(";")[0], 0.0)
 
 
 def _made(path: str, make: Callable[[], StatusPage]) -> StatusPage:

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mooring.kit.errors import MooringError
 
-class DriverError(Exception):
+
+class DriverError(MooringError):
     """Something about a driver went wrong."""
 
 

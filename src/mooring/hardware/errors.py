@@ -8,8 +8,10 @@ HardwareError
 
 from __future__ import annotations
 
+from mooring.kit.errors import MooringError
 
-class HardwareError(ValueError):
+
+class HardwareError(MooringError, ValueError):
     """Hardware cannot be described; the message has place and fact."""
 
 

@@ -7,12 +7,15 @@
     answer       the cause in one sentence, and the fixes that an expert would choose
     fit          how many more replicas fit, and what stops the next one
     devices      who uses which device, and what is available
+    simulation   pods that arrive by a trace, in simulated time
     whatif       the effect of changes on pods and devices
     topology     a picture of nodes, devices and owners
     expressions  CEL expressions evaluated for devices: which part decided, and from which values
     lint         what is odd about claims, classes, slices and pods
+    monitor      devices, pods and claims as metrics
     reports      findings as SARIF, JUnit XML and annotations of GitHub
 
+    object_names KIND/NAME, and the objects that are named so
     messages     concerns about a snapshot; names and numbers in messages
     errors       the errors of this package
 

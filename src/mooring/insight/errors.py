@@ -3,7 +3,10 @@
 InsightError (a ValueError)
 ├── ArchiveError        a file is not a snapshot or bundle that can be read
 ├── TooManyPodsError    controllers want more pods than Mooring creates
+├── SimulationError     a simulation that cannot be run
+│   └── TraceError      a trace that cannot be read
 ├── UnknownMomentError  a revision or time is not in a history
+├── UnknownObjectError  KIND/NAME of an object that there is not
 ├── UnknownNameError    a change names an object that the cluster does not have
 └── UnwritableFixError  a fix changes what an operator sets
 """
@@ -14,9 +17,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from mooring.insight.messages import similar_hint
+from mooring.kit.errors import MooringError
 
 
-class InsightError(ValueError):
+class InsightError(MooringError, ValueError):
     """Input that cannot be used."""
 
 
@@ -24,8 +28,20 @@ class ArchiveError(InsightError):
     """An archive that cannot be used."""
 
 
+class SimulationError(InsightError):
+    """A simulation that cannot be run."""
+
+
+class TraceError(SimulationError):
+    """A trace that cannot be read; the message gives place and fact."""
+
+
 class UnknownMomentError(InsightError):
     """A revision or time that a history does not have; the message says what it has."""
+
+
+class UnknownObjectError(InsightError):
+    """KIND/NAME of an object that there is not; the message says what there is."""
 
 
 class TooManyPodsError(InsightError):

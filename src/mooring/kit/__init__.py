@@ -19,5 +19,6 @@ printable        text from outside, made safe for terminals and logs
 go_quote         strings as Go's %q prints them
 go_platform      Go's names for operating systems and processors
 process_memory   the garbage collector and allocator of a program that runs for long
+errors           the base of all errors that Mooring raises on purpose
 extras           optional packages, and which extra of the distribution installs them
 """

@@ -1,4 +1,4 @@
-"""Counters, gauges and histograms, in Prometheus' text format.
+"""Counters, gauges and histograms, in the text formats of Prometheus and OpenMetrics.
 
 Every program exposes its metrics through this module. Names with the prefix `mooring_` are ours,
 all others are Kubernetes'. A name from a KEP that shipped under another one is an alias.
@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
-PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"  # the content type
+PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"  # the content types
+OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 EXACT_INTEGER_MAX: Final = 2**53  # beyond it a double cannot represent every integer
 EXPONENT_MIN, EXPONENT_MAX = -4, 6  # outside of these Go writes an exponent
 
@@ -35,15 +36,21 @@ class Family:
         """Yield the name suffix, labels and value of each sample."""
         raise NotImplementedError
 
-    def lines(self) -> Iterator[str]:
-        """Yield the lines of the exposition, for every name."""
+    def lines(self, *, openmetrics: bool = False) -> Iterator[str]:
+        """Yield the lines of the exposition, for every name.
+
+        OpenMetrics names a counter without the `_total` of its samples, and escapes more.
+        """
+        escaped = _escaped_label if openmetrics else _escaped
         found = [
             f"{end}{_labels_text(labels)} {number_text(value)}"
             for end, labels, value in self.samples()
         ]
         for name in (self.name, *self.aliases):
-            yield f"# HELP {name} {_escaped(self.text)}"
-            yield f"# TYPE {name} {self.type}"
+            is_total = openmetrics and self.type == "counter"
+            family = name.removesuffix("_total") if is_total else name
+            yield f"# HELP {family} {escaped(self.text)}"
+            yield f"# TYPE {family} {self.type}"
             for line in found:
                 yield f"{name}{line}"
 
@@ -142,6 +149,12 @@ class Histogram(Family):
 def exposition(families: Iterable[Family]) -> str:
     """Return metrics in Prometheus' text format."""
     return "".join(f"{line}\n" for family in families for line in family.lines())
+
+
+def openmetrics_exposition(families: Iterable[Family]) -> str:
+    """Return metrics in the text format of OpenMetrics."""
+    found = (line for family in families for line in family.lines(openmetrics=True))
+    return "".join(f"{line}\n" for line in (*found, "# EOF"))
 
 
 def exponential_buckets(first: float, factor: float, number: int) -> tuple[float, ...]:

@@ -21,7 +21,6 @@ from mooring.api.codec import to_tree
 from mooring.api.core import Event, Pod
 from mooring.api.gates import Gates
 from mooring.cli.explain import command as explain
-from mooring.cli.live_source import ClusterReader
 from mooring.client.contract import list_all
 from mooring.cluster.embedded import embedded
 from mooring.cluster.programs import ProgramContext
@@ -29,6 +28,7 @@ from mooring.hardware.catalogue import Catalogue
 from mooring.insight.answer.summary import PendingSummary
 from mooring.insight.messages import full_name
 from mooring.kit.clock import LoopClock, run_simulated
+from mooring.sources.live_source import ClusterReader
 from mooring.store.memory import open_memory
 from tests.stories.stage import FINALIZER, Stage, kind_of, placed, trees_of
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import base64
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ with optional_imports():
     from cryptography.hazmat.primitives import serialization
 
 PRIVATE_FOLDER = 0o700
+FILE_BYTES_MAX = 64 * 1024
 
 AUTHORITY, FRONT_PROXY = "ca", "front-proxy-ca"
 ADMIN = "admin"
@@ -218,6 +220,28 @@ def write_privately(path: Path, data: bytes) -> None:
             replace_file(path, data)
     except OSError as error:
         raise CredentialsError(f"{path}: {error.strerror}") from None
+
+
+def self_signed_files(folder: Path, hosts: Sequence[str], now: Timestamp) -> tuple[Path, Path]:
+    """Return the files of a certificate for hosts and of its key, made anew if they are not usable.
+
+    Who signed it is in the certificate's file, and nowhere else. Raises CredentialsError.
+    """
+    files = folder / "tls.crt", folder / "tls.key"
+    with suppress(OSError, ValueError):
+        kept = Pair(*(read_bounded(path, FILE_BYTES_MAX) for path in files))
+        is_for_us = certificates.names_of(kept.certificate) >= frozenset(hosts)
+        if is_for_us and _is_match(kept) and not certificates.is_due(kept.certificate, now):
+            return files
+    authority = certificates.authority_certificate(certificates.new_key(), now)
+    made = certificates.serving_certificate(authority, "mooring", (), hosts, now)
+    try:
+        folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CredentialsError(f"{folder}: {error.strerror}") from None
+    for path, data in zip(files, (made.certificate + authority.certificate, made.key), strict=True):
+        write_privately(path, data)
+    return files
 
 
 def _has_content(path: Path, data: bytes) -> bool:

@@ -2,6 +2,7 @@
 
 answer         explanation in, cause and fixes out: the flow is drawn there
 finding        findings, proposals and fixes; everything that findings are made from
+cause_kinds    the cause in a word, for counting pods
 preconditions  what stops a pod before any node is looked at
 nodes          why nodes reject a pod, devices aside
 devices        why claims get no devices

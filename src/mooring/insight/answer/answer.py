@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from mooring.cel.lang.metering import Interrupted
 from mooring.claims.pod_claims import controller_of, group_name
+from mooring.insight.answer.cause_kinds import CauseKind, of_kind
 from mooring.insight.answer.changes.edits import ObjectChange
 from mooring.insight.answer.combined import combined
 from mooring.insight.answer.devices.conflicts import (
@@ -88,24 +89,24 @@ T = TypeVar("T")
 FIXES_MAX: Final = 5
 FINDINGS_MAX: Final = 4  # whose proposals are tried
 PROPOSALS_MAX: Final = 12  # of a finding that are tried
-PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
-    refused_pod,
-    unscheduled,
-    scheduling_gates,
-    other_scheduler,
-    ending_namespace,
-    missing_priority,
-    quota_findings,
-    unread_findings,
-    missing_claims,
-    claims_being_deleted,
-    missing_classes,
-    unknown_runtime_class,
-    volumes,
-    full_claims,
-    failed_bindings,
-    group_findings,
-    group_domains,
+PRECONDITIONS: Final[tuple[tuple[Callable[[Case], Iterator[Finding]], CauseKind], ...]] = (
+    (refused_pod, CauseKind.INVALID),
+    (unscheduled, CauseKind.NOT_CREATED),
+    (scheduling_gates, CauseKind.SCHEDULING_GATE),
+    (other_scheduler, CauseKind.OTHER_SCHEDULER),
+    (ending_namespace, CauseKind.NAMESPACE_ENDS),
+    (missing_priority, CauseKind.MISSING_REFERENCE),
+    (quota_findings, CauseKind.QUOTA),
+    (unread_findings, CauseKind.UNREADABLE),
+    (missing_claims, CauseKind.MISSING_CLAIM),
+    (claims_being_deleted, CauseKind.CLAIM_DELETED),
+    (missing_classes, CauseKind.MISSING_CLASS),
+    (unknown_runtime_class, CauseKind.MISSING_REFERENCE),
+    (volumes, CauseKind.VOLUME),
+    (full_claims, CauseKind.CLAIM_FULL),
+    (failed_bindings, CauseKind.BINDING_FAILED),
+    (group_findings, CauseKind.POD_GROUP),
+    (group_domains, CauseKind.POD_GROUP),
 )
 
 
@@ -162,11 +163,8 @@ def answers(
     progress: Progress = unwatched,
 ) -> Iterator[tuple[list[Pending], Explanation, Answer]]:
     """Yield the answers for all pods; those that are alike share one."""
-    alike: dict[object, list[Pending]] = {}
-    for each in pending:
-        alike.setdefault(likeness(plan, each), []).append(each)
     around = Surroundings(plan, context, refused, dropped, effort, unread)
-    for group in alike.values():
+    for group in _alike(plan, pending):
         try:
             with nullcontext() if plan.limit is None else plan.limit.limited(plan.cluster):
                 explanation = explain(plan, group[0], effort=effort, progress=progress)
@@ -174,6 +172,33 @@ def answers(
         except Interrupted as cause:
             explanation, said = _unexplained(group[0], str(cause))
         yield group, explanation, _for_all(said, group)
+
+
+def cause_kinds(
+    plan: Plan,
+    context: Context,
+    *,
+    effort: Callable[[], Effort] = lambda: EFFORT,
+) -> Iterator[tuple[Pending, CauseKind]]:
+    """Yield the kind of the cause of each pending pod; nothing is tried."""
+    around = Surroundings(plan, context, effort=effort)
+    for group in _alike(plan, plan.pending):
+        kind = CauseKind.UNKNOWN
+        try:
+            with nullcontext() if plan.limit is None else plan.limit.limited(plan.cluster):
+                explanation = explain(plan, group[0], effort=effort)
+                kind = first_finding(Case(around, explanation))[1].kind
+        except Interrupted:
+            kind = CauseKind.EXPRESSION  # They take too long.
+        yield from ((each, kind) for each in group)
+
+
+def _alike(plan: Plan, pending: Iterable[Pending]) -> Iterable[list[Pending]]:
+    """Return pods in groups that wait for the same: one explanation does for all."""
+    found: dict[object, list[Pending]] = {}
+    for each in pending:
+        found.setdefault(likeness(plan, each), []).append(each)
+    return found.values()
 
 
 def _unexplained(pending: Pending, cause: str) -> tuple[Explanation, Answer]:
@@ -224,20 +249,20 @@ def _is_enough(fix: Fix) -> bool:
 
 def _findings(case: Case) -> Iterator[Finding]:
     found: list[Finding] = []
-    for find in PRECONDITIONS:
-        found += _guarded(case, islice(find(case), FINDINGS_MAX))
+    for find, kind in PRECONDITIONS:
+        found += of_kind(kind, _guarded(case, islice(find(case), FINDINGS_MAX)))
         if found and find in (refused_pod, unscheduled):
             break  # Such a pod waits for nothing else yet.
     if found:
         yield from found
         return
-    yield from _guarded(case, gate_findings(case))
+    yield from of_kind(CauseKind.FEATURE_GATE, _guarded(case, gate_findings(case)))
     if (companion := case.explanation.companion) is not None:
-        yield from _guarded(case, _of_companion(case, companion))
+        yield from of_kind(CauseKind.POD_GROUP, _guarded(case, _of_companion(case, companion)))
     verdicts = _nearest_first(case)
     covering = _guarded(case, nowhere_findings(case, verdicts))
     if covering:
-        yield from covering
+        yield from of_kind(CauseKind.DEVICES_APART, covering)
         return
     for verdict in verdicts:
         if verdict.is_behind or verdict.diagnosis is None:
@@ -245,7 +270,9 @@ def _findings(case: Case) -> Iterator[Finding]:
         if verdict.diagnosis is not None:
             devices = DeviceCase(case, verdict.diagnosis)
             some = _guarded(case, device_findings(case, verdict.diagnosis))
-            yield from some or _guarded(case, conflict_findings(devices))
+            yield from some or of_kind(
+                CauseKind.CONSTRAINT, _guarded(case, conflict_findings(devices))
+            )
 
 
 def _nearest_first(case: Case) -> list[NodeVerdict]:
@@ -267,7 +294,8 @@ def _unknown(case: Case) -> Finding:
     explanation, nearest = case.explanation, _nearest_first(case)
     if not case.cluster.snapshot.nodes:
         advice = "add nodes to the cluster; with files, --profile adds machines and --on a cluster"
-        return Finding("the cluster has no node", (Proposal(advice, FixRank.HARDWARE),))
+        proposals = (Proposal(advice, FixRank.HARDWARE),)
+        return Finding("the cluster has no node", proposals, CauseKind.NO_NODE)
     if explanation.stopped_by:
         return Finding(error_cause(explanation.stopped_by))
     if explanation.facts:

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from mooring.api.core.pod import Pod
 from mooring.cel.device import DeviceCompiler
+from mooring.insight.answer.cause_kinds import CauseKind
 from mooring.insight.answer.changes.edits import ObjectChange
 from mooring.insight.answer.changes.rehearsal import Rehearsal, Stage
 from mooring.insight.answer.changes.sources import Sources
@@ -71,6 +72,7 @@ class Finding(Struct, frozen=True):
 
     cause: str
     proposals: tuple[Proposal, ...] = ()
+    kind: CauseKind = CauseKind.UNKNOWN
 
 
 class Fix(Struct, frozen=True):

@@ -8,6 +8,7 @@ device_usage    every device with its state and its holders
 changed_pools   the pools that a change concerns
 availability    the allocator's result for each device
 node_selection  the nodes that can use a device
+document        devices and claims as JSON
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mooring.insight.devices.model import (
     DeviceState,
     DeviceUsage,
 )
-from mooring.insight.devices.usage import devices_changed, devices_in, usage_in, usage_of
+from mooring.insight.devices.usage import devices_changed, devices_in, state_of, usage_in, usage_of
 
 __all__ = [
     "ClaimState",
@@ -29,6 +30,7 @@ __all__ = [
     "DeviceUsage",
     "devices_changed",
     "devices_in",
+    "state_of",
     "usage_in",
     "usage_of",
 ]

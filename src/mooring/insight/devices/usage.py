@@ -148,7 +148,7 @@ class ClaimUsages:
         controller = controller_of(claim.metadata)
         return ClaimUsage(
             id=_id(claim),
-            state=_state(claim),
+            state=state_of(claim),
             claim=claim,
             requests=tuple(_wanted(claim)),
             devices=held,
@@ -253,7 +253,8 @@ def _consumed(result: DeviceRequestAllocationResult) -> tuple[tuple[str, Quantit
     return tuple(sorted((result.consumed_capacity or {}).items(), key=lambda item: item[0]))
 
 
-def _state(claim: ResourceClaim) -> ClaimState:
+def state_of(claim: ResourceClaim) -> ClaimState:
+    """Return the state of a claim."""
     if claim.metadata.deletion_timestamp is not None:
         return ClaimState.DELETING
     if claim.status.allocation is None:

@@ -7,7 +7,15 @@ limits         why nodes take no more, and which devices stay free
 levers         changes that let more replicas fit, each tried
 """
 
-from mooring.insight.fit.fit import REPLICAS_MAX, Fit, Fitted, NodeReplicas, Supply, fit
+from mooring.insight.fit.fit import (
+    REPLICAS_MAX,
+    Fit,
+    Fitted,
+    NodeReplicas,
+    Supply,
+    fit,
+    fit_planned,
+)
 from mooring.insight.fit.levers import Lever
 from mooring.insight.fit.limits import Apart, Leftover, Limit, Shortage, ShortageCause
 from mooring.insight.fit.replicas import Subject
@@ -26,4 +34,5 @@ __all__ = [
     "Subject",
     "Supply",
     "fit",
+    "fit_planned",
 ]

@@ -107,6 +107,19 @@ def fit(
     return Fitted(found, planned.concerns, planned)
 
 
+def fit_planned(
+    planned: Plan, subject: Subject, context: Context, *, replicas_max: int
+) -> Fit | Concern:
+    """Return how many more replicas of a claim fit once all pods have been planned.
+
+    Nothing that would raise the number is tried; the plan's cluster is as before afterwards.
+    """
+    model = model_of(subject, planned.before, context)
+    if isinstance(model, Concern):
+        return model
+    return _Fitter(planned, context).fit(model, replicas_max, unwatched, with_levers=False)
+
+
 class _Fitter:
     """Tries models on a cluster, and restores it."""
 

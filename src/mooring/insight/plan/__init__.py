@@ -8,4 +8,5 @@ evaluation_limit
               how long expressions may take
 refused       pods that an API server would not take, as pending
 placements    the outcome in plain terms; stand-in pods for claims that no pod uses
+document      the outcome as JSON
 """

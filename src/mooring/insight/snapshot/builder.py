@@ -305,19 +305,11 @@ class SnapshotBuilder:
 
     def _add_hub(self, value: Any, place: str) -> None:
         kind = CATALOGUE.find(value.api_version, value.kind)
-        strategy = strategy_for(kind)
-        for gate in strategy.disabled_gates(value, None, self._context):
+        for gate in strategy_for(kind).disabled_gates(value, None, self._context):
             self._dropped[kind.name, gate] += 1
             names = (kind.name, value.metadata.namespace, value.metadata.name)
             self.dropped_fields.append(DroppedFields(*names, str(gate)))
-        prepared = strategy.prepare_for_create(value, self._context)
-        lists_on = self._context.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES)
-        if isinstance(prepared, ResourceSlice) and not lists_on:
-            prepared = without_empty_attributes(prepared)
-        kept = {"metadata": value.metadata}
-        if hasattr(value, "status"):
-            kept["status"] = value.status
-        self._put(identified(replace(prepared, **kept)), place)
+        self._put(identified(without_disabled(value, self._context)), place)
 
     def _put(self, value: Any, place: str) -> None:
         if isinstance(value, CronJob):
@@ -376,3 +368,15 @@ def _finding_text(verdict: Verdict, finding: Finding) -> str:
     subject = f"{verdict.kind} {'/'.join(filter(None, names))}".strip()
     about = f"{subject}: " if subject else ""
     return f"{verdict.source}:{finding.line}:{finding.column}: {about}{finding.message}"
+
+
+def without_disabled(value: Any, context: Context) -> Any:
+    """Return a stored object in its hub version without the fields that the gates disable."""
+    strategy = strategy_for(CATALOGUE.find(value.api_version, value.kind))
+    prepared = strategy.prepare_for_create(value, context)
+    if isinstance(prepared, ResourceSlice) and not context.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES):
+        prepared = without_empty_attributes(prepared)
+    kept = {"metadata": value.metadata}
+    if hasattr(value, "status"):
+        kept["status"] = value.status
+    return replace(prepared, **kept)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 
+import msgspec
 from msgspec import Struct, field
 
 from mooring.api.core import Pod
@@ -276,4 +277,20 @@ def _missing_in(devices: Iterable[DeviceUsage]) -> dict[str, tuple[str, ...]]:
         str(each.id): tuple(str(holder.claim) for holder in (*each.holders, *each.admins))
         for each in devices
         if each.state is DeviceState.MISSING
+    }
+
+
+def difference_tree(found: Difference) -> dict[str, object]:
+    """Return a difference as `moor whatif -o json` prints it."""
+    tree = msgspec.to_builtins(found)
+    shown = ("pods", "evictions", "rules", "devices", "missing", "leavingAnyway")
+    return {
+        **{name: tree[name] for name in shown},
+        "summary": {
+            "worse": sum(each.is_worse for each in found.pods),
+            "different": len(found.pods),
+            "same": found.same,
+            "freeBefore": sum(each.free_before for each in found.devices),
+            "freeAfter": sum(each.free_after for each in found.devices),
+        },
     }

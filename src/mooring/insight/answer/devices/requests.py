@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from mooring.insight.answer.cause_kinds import CauseKind, of_kind
 from mooring.insight.answer.devices.constraints import constraint_findings
 from mooring.insight.answer.devices.contention import contention_findings
 from mooring.insight.answer.devices.derived import derived_findings, ends_search
@@ -33,6 +34,14 @@ _FIND: Final[dict[int, Callable[[DeviceCase, Shortage], Iterator[Finding]]]] = {
     TOLERATED: untolerated,
     FITTING: unfit,
 }
+_KINDS: Final[dict[int, CauseKind]] = {
+    ON_NODE: CauseKind.NO_DEVICE,
+    OF_CLASS: CauseKind.NO_DEVICE,
+    SELECTED: CauseKind.SELECTOR,
+    FREE: CauseKind.DEVICES_IN_USE,
+    TOLERATED: CauseKind.DEVICE_TAINT,
+    FITTING: CauseKind.DEVICE_CAPACITY,
+}
 
 
 def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
@@ -41,26 +50,27 @@ def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
     has_ended = ends_search(devices)
     errors = [*error_findings(devices), *(derived_findings(devices) if has_ended else ())]
     if errors:
-        yield from errors  # nothing else was looked at
+        yield from of_kind(CauseKind.EXPRESSION, errors)  # nothing else was looked at
         return
-    yield from unusable_pools(devices)
-    yield from beyond_limit(devices)
+    yield from of_kind(CauseKind.POOL, unusable_pools(devices))
+    yield from of_kind(CauseKind.CLAIM_LIMIT, beyond_limit(devices))
     shortages = devices.shortages()
     if diagnosis.message and not shortages:
-        yield from faulty_selectors(devices)
+        yield from of_kind(CauseKind.EXPRESSION, faulty_selectors(devices))
     for group in shortages:
+        kind = _KINDS[group[0].stage]
         if group[0].place.alternative is None:
-            yield from _FIND[group[0].stage](devices, group[0])
+            yield from of_kind(kind, _FIND[group[0].stage](devices, group[0]))
         else:
-            yield _of_alternatives(devices, group)
+            yield from of_kind(kind, [_of_alternatives(devices, group)])
     holders = list(diagnosis.obstacles.holders)
     freed = (*fewer_pods(case), *release_proposals(case, holders)) if holders else ()
-    yield from constraint_findings(devices, freed)
+    yield from of_kind(CauseKind.CONSTRAINT, constraint_findings(devices, freed))
     if not shortages:
         contended = list(contention_findings(devices))
-        yield from contended or competing(devices)
+        yield from of_kind(CauseKind.CONTENTION, contended or competing(devices))
     if not has_ended:
-        yield from derived_findings(devices)
+        yield from of_kind(CauseKind.EXPRESSION, derived_findings(devices))
 
 
 # --- alternatives ---------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from mooring.api.tolerations import tolerates
+from mooring.insight.answer.cause_kinds import CauseKind, of_kind
 from mooring.insight.answer.changes.edits import APPEND, Edit
 from mooring.insight.answer.changes.sources import POD_COUNTS, Source
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
@@ -23,9 +24,22 @@ def node_findings(case: Case, verdict: NodeVerdict) -> Iterator[Finding]:
     """Find why a node rejects the pod for another reason than its devices."""
     name = verdict.nodes[0]
     status = case.explanation.pending.diagnosis.node_to_status.get(name)
-    yield from claims_elsewhere(case)
-    if status is None:
-        return
+    yield from of_kind(CauseKind.CLAIM_ELSEWHERE, claims_elsewhere(case))
+    if status is not None:
+        kind = _KINDS.get(status.plugin, CauseKind.OTHER_PODS)
+        yield from of_kind(kind, _of_status(case, verdict, status))
+
+
+_KINDS: Final[Mapping[str, CauseKind]] = {
+    node_resources.PLUGIN: CauseKind.NODE_RESOURCES,
+    taint_toleration.PLUGIN: CauseKind.NODE_TAINT,
+    node_affinity.PLUGIN: CauseKind.NODE_LABELS,
+    node_filters.CORDONED.plugin: CauseKind.NODE_CORDONED,
+}
+
+
+def _of_status(case: Case, verdict: NodeVerdict, status: Unschedulable) -> Iterator[Finding]:
+    name = verdict.nodes[0]
     match status.plugin:
         case node_resources.PLUGIN:
             yield from amount_findings(case, name, status.reasons)

@@ -36,11 +36,12 @@ from mooring.api.documents import (
 )
 from mooring.api.documents.document import Tree
 from mooring.api.errors import DocumentError
-from mooring.cli.large_files import FileText, UnreadableError, large_json
 from mooring.insight.errors import ArchiveError
 from mooring.insight.messages import Concern, counted, listed
 from mooring.insight.snapshot.archive import Archive, is_snapshot, read_archive
 from mooring.insight.snapshot.bundle import BYTES_MAX, GZIP_MAGIC, is_bundle, read_bundle
+from mooring.sources.errors import UnreadableError
+from mooring.sources.large_files import FileText, large_json
 
 SUFFIXES = (".json", ".yaml", ".yml")  # what kubectl takes from a directory
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")

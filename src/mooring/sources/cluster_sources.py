@@ -11,19 +11,18 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mooring.api.documents import Document, ItemReader, Schema
 from mooring.api.gates import Gates
-from mooring.cli.inputs import (
+from mooring.hardware.attributes import NumaNodeForm
+from mooring.hardware.catalogue import Catalogue
+from mooring.insight.messages import Concern, listed
+from mooring.insight.snapshot.archive import Archive
+from mooring.sources.errors import UnreadableError
+from mooring.sources.inputs import (
     DocumentPart,
     InputSource,
     Skipped,
     find_sources,
     skipped_concerns,
 )
-from mooring.cli.large_files import UnreadableError
-from mooring.cli.output import Progress
-from mooring.hardware.attributes import NumaNodeForm
-from mooring.hardware.catalogue import Catalogue
-from mooring.insight.messages import Concern, listed
-from mooring.insight.snapshot.archive import Archive
 
 
 class Taker(Protocol):
@@ -150,14 +149,16 @@ class Profiles(NamedTuple):
                 intake.add_object(each, f"profile {name}")
 
 
-def give_all(sources: Iterable[ClusterSource], intake: T) -> T:
-    """Return the intake with the objects of all sources; long reading is shown."""
-    progress = Progress()
-    intake.on_object = progress.tick
-    try:
-        for source in sources:
-            source.give(intake)
-        intake.finish()
-    finally:
-        progress.clear()
+def unwatched(_: str) -> None:
+    """Report progress to nobody."""
+
+
+def give_all(
+    sources: Iterable[ClusterSource], intake: T, on_object: Callable[[str], None] = unwatched
+) -> T:
+    """Return the intake with the objects of all sources; `on_object` gets the source of each."""
+    intake.on_object = on_object
+    for source in sources:
+        source.give(intake)
+    intake.finish()
     return intake

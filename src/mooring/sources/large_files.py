@@ -10,12 +10,10 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
+from mooring.sources.errors import UnreadableError
+
 LARGE_BYTES = 8 * 1024 * 1024
 _HEAD_BYTES = 4096
-
-
-class UnreadableError(Exception):
-    """A source that cannot be read; the message gives place and fact."""
 
 
 class FileText(NamedTuple):

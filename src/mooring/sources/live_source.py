@@ -19,13 +19,13 @@ from mooring.api.core import Namespace, Node, Pod
 from mooring.api.core.namespace import ResourceQuota
 from mooring.api.errors import ApiError
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
-from mooring.cli.cluster_sources import Taker
 from mooring.client.api_client import ApiClient
 from mooring.client.client_factory import RestConfig, http_client, load_rest_config
 from mooring.client.contract import list_all
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
 from mooring.insight.messages import Concern, listed
 from mooring.insight.snapshot.snapshot import FIELDS
+from mooring.sources.cluster_sources import Taker
 
 REQUESTS_MAX = 16  # at a time
 NAMESPACES_MAX = 2000  # in which a kind is looked for

@@ -9,10 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks._dump import DumpSize, cluster_objects, write_json
-from mooring.cli import large_files
 from mooring.cli.command_classes import LazyGroup
-from mooring.cli.large_files import FileText, UnreadableError, large_json
 from mooring.cli.main import moor
+from mooring.sources import large_files
+from mooring.sources.errors import UnreadableError
+from mooring.sources.large_files import FileText, large_json
 
 PODS = DumpSize(nodes=2, pods=3)
 

@@ -1,0 +1,158 @@
+{{/*
+What each program may do, and no more: tests run the programs with these rules, and compare what they
+asked of the server with each rule, both ways.
+*/}}
+{{- define "mooring.reviewRules" -}}
+# Who may read /metrics.
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
+  verbs: [create]
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+{{- end -}}
+
+{{/* Whether a feature gate is on. Takes the root and a name. */}}
+{{- define "mooring.isOn" -}}
+{{- $chosen := get .root.Values.featureGates .gate | toString -}}
+{{- if or (eq $chosen "true") (and (eq .root.Values.gatesPreset "mooring") (ne $chosen "false")) }}yes{{ end -}}
+{{- end -}}
+
+{{- define "mooring.clusterReadingRules" -}}
+# All that decides about pods without a node.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, list, watch]
+- apiGroups: [""]
+  resources: [nodes, pods, resourcequotas]
+  verbs: [list, watch]
+- apiGroups: [resource.k8s.io]
+  resources: [deviceclasses, devicetaintrules, resourceclaims, resourceclaimtemplates, resourceslices]
+  verbs: [list, watch]
+- apiGroups: [scheduling.k8s.io]
+  resources: [priorityclasses]
+  verbs: [list, watch]
+- apiGroups: [node.k8s.io]
+  resources: [runtimeclasses]
+  verbs: [list, watch]
+{{- if include "mooring.isOn" (dict "root" . "gate" "GenericWorkload") }}
+- apiGroups: [scheduling.k8s.io]
+  resources: [podgroups]
+  verbs: [list, watch]
+{{- end }}
+{{- if include "mooring.isOn" (dict "root" . "gate" "CompositePodGroup") }}
+- apiGroups: [scheduling.k8s.io]
+  resources: [compositepodgroups]
+  verbs: [list, watch]
+{{- end }}
+{{- end -}}
+
+{{- define "mooring.schedulerRules" -}}
+{{ include "mooring.reviewRules" . }}
+# Pods are bound, told why they wait, and preempted.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, delete]
+- apiGroups: [""]
+  resources: [pods/binding]
+  verbs: [create]
+- apiGroups: [""]
+  resources: [pods/status]
+  verbs: [patch]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, list, watch]
+- apiGroups: [""]
+  resources: [nodes, replicationcontrollers, services]
+  verbs: [list, watch]
+- apiGroups: [apps]
+  resources: [replicasets, statefulsets]
+  verbs: [list, watch]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [list, watch]
+# Claims are allocated and reserved, and made for extended resources.
+- apiGroups: [resource.k8s.io]
+  resources: [deviceclasses, devicetaintrules, resourceslices]
+  verbs: [list, watch]
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaims]
+  verbs: [get, list, watch, create, update, delete]
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaims/status]
+  verbs: [update]
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaims/binding]
+  verbs: [update]
+# Pods whose volumes are bound go where these are.
+- apiGroups: [""]
+  resources: [persistentvolumeclaims, persistentvolumes]
+  verbs: [list, watch]
+- apiGroups: [storage.k8s.io]
+  resources: [storageclasses]
+  verbs: [list, watch]
+{{- if include "mooring.isOn" (dict "root" . "gate" "GenericWorkload") }}
+- apiGroups: [scheduling.k8s.io]
+  resources: [podgroups]
+  verbs: [list, watch]
+- apiGroups: [scheduling.k8s.io]
+  resources: [podgroups/status]
+  verbs: [patch]
+{{- end }}
+{{- if include "mooring.isOn" (dict "root" . "gate" "CompositePodGroup") }}
+- apiGroups: [scheduling.k8s.io]
+  resources: [compositepodgroups]
+  verbs: [list, watch]
+- apiGroups: [scheduling.k8s.io]
+  resources: [compositepodgroups/status]
+  verbs: [patch]
+{{- end }}
+{{- end -}}
+
+{{- define "mooring.controllersRules" -}}
+{{ include "mooring.reviewRules" . }}
+{{- if has "explainer-controller" .Values.controllers.names }}
+{{ include "mooring.clusterReadingRules" . }}
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+{{- else }}
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get]
+- apiGroups: [resource.k8s.io]
+  resources: [deviceclasses, devicetaintrules, resourceclaims, resourceslices]
+  verbs: [list, watch]
+{{- end }}
+{{- if has "resourcepoolstatusrequest-controller" .Values.controllers.names }}
+- apiGroups: [resource.k8s.io]
+  resources: [resourcepoolstatusrequests]
+  verbs: [list, watch, delete]
+- apiGroups: [resource.k8s.io]
+  resources: [resourcepoolstatusrequests/status]
+  verbs: [update]
+{{- end }}
+{{- end -}}
+{{- define "mooring.metricsRules" -}}
+{{ include "mooring.reviewRules" . }}
+{{ include "mooring.clusterReadingRules" . }}
+{{- end -}}
+{{- define "mooring.pageRules" -}}
+{{ include "mooring.clusterReadingRules" . }}
+# And what makes pods, as commands with --live read it.
+- apiGroups: [""]
+  resources: [replicationcontrollers, services]
+  verbs: [list, watch]
+- apiGroups: [apps]
+  resources: [daemonsets, deployments, replicasets, statefulsets]
+  verbs: [list, watch]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [list, watch]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [list, watch]
+{{- end -}}

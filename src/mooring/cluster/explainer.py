@@ -1,0 +1,132 @@
+"""The explainer: why pods with claims wait, as events, where kube-scheduler places them.
+
+Each pass plans the pods that have no node, and records an `Explained` event about each pod whose
+cause is new: the line that Mooring's scheduler appends to Kubernetes' message. It changes nothing
+else. A pod gets an event once a minute at most, a pass records a bounded number, and takes a
+bounded time; pods that had no turn come first in the next pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from mooring.api.core.pod import Pod
+from mooring.api.gates import Gates
+from mooring.api.timestamp import Timestamp
+from mooring.client.contract import Client
+from mooring.client.event_recorder import EventRecorder
+from mooring.client.informer_factory import InformerFactory
+from mooring.client.writes import RecordEvent
+from mooring.cluster.programs import ProgramContext
+from mooring.cluster.snapshot_passes import INTERVAL_S, SnapshotPasses
+from mooring.insight.answer.summary import PendingSummary
+from mooring.insight.monitor import Monitor
+from mooring.insight.plan.evaluation_limit import EvaluationLimit
+from mooring.insight.plan.planner import Plan
+from mooring.kit.clock import Clock
+from mooring.scheduler.scheduling_cycle import Pending
+from mooring.validation.strategy import Context
+
+EXPLAINER: Final = "explainer-controller"
+SOURCE: Final = "mooring-explainer"
+REASON: Final = "Explained"
+EVENTS_MAX: Final = 100  # of a pass
+AGAIN_S: Final = 60.0  # before a pod gets another event
+
+
+class _Told(NamedTuple):
+    """What was last said about a pod, and when."""
+
+    text: str
+    at: datetime
+
+
+class Told(NamedTuple):
+    """A pod, and what to say about it."""
+
+    pod: Pod
+    text: str
+
+
+class Explainer:
+    """Says why pods wait, whenever that changes."""
+
+    def __init__(self, gates: Gates, clock: Clock) -> None:
+        self._gates, self._clock = gates, clock
+        context = Context(gates=gates, now=Timestamp(clock.now()))
+        self._monitor = Monitor(context, limit=lambda: EvaluationLimit(clock.monotonic))
+        self._told: dict[str, _Told] = {}  # by uid of pods that wait
+
+    def work(self, objects: Sequence[Any], now: datetime) -> list[Told]:
+        """Return what is new about pods of a cluster with these objects."""
+        planned = self._monitor.plan(objects, now)
+        waiting = [each for each in planned.pending if _is_ours(each.pod)]
+        known = {each.pod.metadata.uid for each in waiting}
+        self._told = {uid: told for uid, told in self._told.items() if uid in known}
+        found: list[Told] = []
+        for pod, text in self._lines(planned, waiting):
+            uid = pod.metadata.uid
+            before = self._told.get(uid)
+            if before is not None and before.text == text:
+                continue
+            if before is not None and now - before.at < timedelta(seconds=AGAIN_S):
+                continue
+            self._told[uid] = _Told(text, now)
+            if text:
+                found.append(Told(pod, text))
+            if len(found) == EVENTS_MAX:
+                break
+        return found
+
+    def _lines(self, planned: Plan, waiting: list[Pending]) -> Iterator[tuple[Pod, str]]:
+        """Yield what there is to say, pods of which nothing was said first."""
+        if not waiting:
+            return
+        # What is remembered of one plan's cluster holds for no other.
+        summary = PendingSummary(self._clock.monotonic, self._gates)
+        for each in sorted(waiting, key=lambda each: each.pod.metadata.uid in self._told):
+            text = summary(planned.cluster, each.pod, each)
+            if text is not None:
+                yield each.pod, text
+
+
+def _is_ours(pod: Pod) -> bool:
+    """Return whether a pod waits for devices, and its scheduler does not explain itself."""
+    spec = pod.spec
+    has_claims = bool(spec.resource_claims or pod.status.extended_resource_claim_status)
+    return has_claims and spec.scheduler_name in (None, "", "default-scheduler")
+
+
+class ExplainerProgram:
+    """The explainer as a program, beside controllers whose informers it shares."""
+
+    def __init__(
+        self,
+        client: Client,
+        around: ProgramContext,
+        informers: InformerFactory,
+        *,
+        interval_s: float = INTERVAL_S,
+    ) -> None:
+        clock = around.clock
+        self._recorder = EventRecorder(client, SOURCE, clock=clock, random=around.random)
+        self._passes: SnapshotPasses[list[Told]] = SnapshotPasses(
+            "explainer",
+            informers,
+            Explainer(around.gates, clock).work,
+            self._record,
+            gates=around.gates,
+            clock=clock,
+            interval_s=interval_s,
+        )
+
+    async def run(self) -> None:
+        """Record events until cancelled."""
+        async with self._recorder.running():
+            await self._passes.run()
+
+    def _record(self, told: list[Told]) -> None:
+        for pod, text in told:
+            self._recorder.record(RecordEvent(pod, REASON, text, action="Explaining"))

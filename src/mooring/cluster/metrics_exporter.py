@@ -1,0 +1,155 @@
+"""The program of `moor metrics`: figures of a live cluster, computed in passes.
+
+Ages are those of the moment of the scrape, everything else of the last pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+from mooring.client.contract import Client
+from mooring.cluster.programs import ProgramContext, shared_informers
+from mooring.cluster.snapshot_passes import INTERVAL_S, SnapshotPasses
+from mooring.insight.explain.pods import DiagnosisTimeLimit
+from mooring.insight.explain.trials import Effort
+from mooring.insight.monitor import Figures, LabelLimits, Monitor, MonitorFamilies, Shape
+from mooring.insight.monitor.monitor import SHAPE_CLAIMS_MAX, SHAPES_MAX
+from mooring.insight.plan.evaluation_limit import EvaluationLimit
+from mooring.kit.bulkhead import FAULTS
+from mooring.kit.clock import Clock
+from mooring.kit.metrics import Family, Gauge, Labels, exposition, openmetrics_exposition
+from mooring.validation.strategy import Context
+
+CAUSE_S = 0.5  # that the search for one cause may take
+CAUSES_S = 10.0  # and for all of a pass
+
+
+class ExporterSettings(Struct, frozen=True):
+    """What `moor metrics` counts."""
+
+    shapes: tuple[Shape, ...] = ()  # besides those that pods have
+    shapes_max: int = SHAPES_MAX
+    claims_max: int = SHAPE_CLAIMS_MAX
+    limits: LabelLimits = LabelLimits()
+    interval_s: float = INTERVAL_S
+
+
+def monitor_of(context: Context, settings: ExporterSettings, clock: Clock) -> Monitor:
+    """Return a monitor that takes a bounded time for each pass."""
+    begun: list[DiagnosisTimeLimit] = []
+
+    def effort() -> Effort:
+        return begun[-1].effort()
+
+    def limit() -> EvaluationLimit:
+        # Each pass asks once, before anything else.
+        begun[:] = [DiagnosisTimeLimit(clock.monotonic, each_s=CAUSE_S, all_s=CAUSES_S)]
+        return EvaluationLimit(clock.monotonic)
+
+    return Monitor(
+        context,
+        shapes=settings.shapes,
+        shapes_max=settings.shapes_max,
+        claims_max=settings.claims_max,
+        effort=effort,
+        limit=limit,
+    )
+
+
+class MetricsProgram:
+    """The exporter."""
+
+    def __init__(
+        self,
+        client: Client,
+        around: ProgramContext,
+        context: Context,
+        settings: ExporterSettings | None = None,
+    ) -> None:
+        settings = settings or ExporterSettings()
+        clock = around.clock
+        self.informers = shared_informers(client, around)
+        self._figures: Figures | None = None
+        self._monitor = monitor_of(context, settings, clock)
+        self._passes: SnapshotPasses[Figures] = SnapshotPasses(
+            "metrics",
+            self.informers,
+            self._monitor.figures,
+            self._take,
+            gates=around.gates,
+            clock=clock,
+            interval_s=settings.interval_s,
+        )
+        self._families = MonitorFamilies(
+            lambda: self._figures or Figures(), clock.now, settings.limits
+        )
+
+    async def run(self) -> None:
+        """Compute figures until cancelled."""
+        async with self.informers.running():
+            await self._passes.run()
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """Why there is nothing to show yet."""
+        return {} if self._figures is not None else {"metrics": "the first pass is not done yet"}
+
+    @property
+    def metrics_pages(self) -> Mapping[str, Callable[[], str]]:
+        """The metrics, by path."""
+        return {"/metrics": lambda: exposition(self.families())}
+
+    @property
+    def openmetrics_pages(self) -> Mapping[str, Callable[[], str]]:
+        """The same in the format of OpenMetrics."""
+        return {"/metrics": lambda: openmetrics_exposition(self.families())}
+
+    def families(self) -> Iterator[Family]:
+        """Yield all metrics; before the first pass, only those of the exporter itself."""
+        if self._figures is not None:
+            yield from self._families.families()
+        yield from exporter_families(self._passes)
+
+    def _take(self, figures: Figures) -> None:
+        self._figures = figures
+
+
+def exporter_families(passes: SnapshotPasses[Any]) -> Sequence[Family]:
+    """Return the metrics of the exporter itself."""
+
+    def finished() -> dict[Labels, float]:
+        moment: datetime | None = passes.finished
+        return {} if moment is None else {(): moment.timestamp()}
+
+    return (
+        Gauge(
+            "mooring_exporter_objects",
+            "Objects that were read, by kind.",
+            ("kind",),
+            lambda: {(kind,): count for kind, count in passes.objects.items()},
+        ),
+        Gauge(
+            "mooring_exporter_passes_total",
+            "Times that all was counted anew.",
+            (),
+            lambda: {(): passes.passes},
+            is_counter=True,
+        ),
+        Gauge(
+            "mooring_exporter_pass_seconds",
+            "How long the last pass took.",
+            (),
+            lambda: {(): passes.took_s},
+        ),
+        Gauge(
+            "mooring_exporter_last_pass_timestamp_seconds",
+            "The time of the last pass that did not fail: what is shown is of then.",
+            (),
+            finished,
+        ),
+        FAULTS.total,
+    )

@@ -1,0 +1,119 @@
+"""Passes over a whole cluster: for programs that ask a question about all of it, again and again.
+
+    informers ─ something changed ─► objects ─ in a thread ─► work ─► result ─► rest ─┐
+         ▲                                                                            │
+         └────────────────────────────────────────────────────────────────────────────┘
+
+A pass rests nine times as long as it worked, and no less than its interval, so that it takes a
+tenth of a core in a large cluster, and next to nothing in a small one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, Generic, TypeVar
+
+from mooring.api.core import Namespace, Node, Pod
+from mooring.api.core.namespace import ResourceQuota
+from mooring.api.gates import Gate, Gates
+from mooring.api.resource.v1 import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from mooring.api.runtime_class import RuntimeClass
+from mooring.api.scheduling import CompositePodGroup, PodGroup, PriorityClass
+from mooring.client.informer_factory import InformerFactory
+from mooring.controllers.controller_manager import NOT_EVERYWHERE
+from mooring.kit.bulkhead import FAULTS
+from mooring.kit.clock import Clock
+
+# What decides about the pods that exist, and the gate without which a server lacks a kind.
+# Workloads are not read: pods that they have not created yet do not wait.
+KINDS: Final[Mapping[type[Any], Gate | None]] = {
+    Node: None,
+    Namespace: None,
+    ResourceQuota: None,
+    PriorityClass: None,
+    RuntimeClass: None,
+    DeviceClass: None,
+    ResourceSlice: None,
+    DeviceTaintRule: Gate.DRA_DEVICE_TAINT_RULES,
+    ResourceClaimTemplate: None,
+    ResourceClaim: None,
+    CompositePodGroup: Gate.COMPOSITE_POD_GROUP,
+    PodGroup: Gate.GENERIC_WORKLOAD,
+    Pod: None,
+}
+INTERVAL_S: Final = 15.0
+IDLE_S: Final = 60.0  # where nothing changes: causes may depend on the time
+REST_SHARE: Final = 9.0
+
+T = TypeVar("T")
+
+
+def kinds_of(gates: Gates) -> tuple[type[Any], ...]:
+    """Return the kinds to read; a role has the others only where their gates are on."""
+    return tuple(kind for kind, gate in KINDS.items() if gate is None or gates.enabled(gate))
+
+
+class SnapshotPasses(Generic[T]):
+    """Works on all objects of a cluster, as long as the informers run."""
+
+    def __init__(
+        self,
+        name: str,
+        informers: InformerFactory,
+        work: Callable[[Sequence[Any], datetime], T],
+        done: Callable[[T], None],
+        *,
+        gates: Gates,
+        clock: Clock,
+        interval_s: float = INTERVAL_S,
+    ) -> None:
+        """Take `work`, which runs in a thread, and `done`, which takes its result."""
+        self._name, self._informers, self._work, self._done = name, informers, work, done
+        self._clock, self._interval_s = clock, interval_s
+        self._has_changed = True
+        self.took_s = 0.0
+        self.finished: datetime | None = None  # when the last pass without a fault was
+        self.passes = 0
+        self._kinds = kinds_of(gates)
+        for kind in self._kinds:
+            informer = informers.informer_for(kind, optional=kind in NOT_EVERYWHERE)
+            informer.add_event_handler(self._changed)
+
+    @property
+    def objects(self) -> dict[str, int]:
+        """How many objects there are, by kind."""
+        return {kind.__name__: self._informers.objects.count(kind) for kind in self._kinds}
+
+    async def run(self) -> None:
+        """Work until cancelled, once the informers have synced."""
+        await self._informers.wait_for_sync()
+        while True:
+            begin_s = self._clock.monotonic()
+            await self._pass()
+            self.took_s = self._clock.monotonic() - begin_s
+            await self._clock.sleep(max(self._interval_s, self.took_s * REST_SHARE))
+            while not self._has_changed and self._clock.monotonic() - begin_s < IDLE_S:
+                await self._clock.sleep(self._interval_s)
+
+    async def _pass(self) -> None:
+        self._has_changed = False
+        objects = [each for kind in self._kinds for each in self._informers.objects.list(kind)]
+        now = self._clock.now()
+        try:
+            self._done(await asyncio.to_thread(self._work, objects, now))
+        except Exception as error:
+            FAULTS.note(self._name, "the cluster", error, "is looked at again later")
+        else:
+            self.finished = now
+            self.passes += 1
+
+    def _changed(self, _: Any | None, __: Any | None) -> None:
+        self._has_changed = True

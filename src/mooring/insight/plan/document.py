@@ -1,0 +1,48 @@
+"""A plan as `moor plan -o json` prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from mooring.insight.explain.pods import kubernetes_writes
+from mooring.insight.plan.arrival_orders import BetterOrder
+from mooring.insight.plan.placements import Placement, chosen_results, placement_of
+from mooring.insight.plan.planner import Plan, Result
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.scheduler.scheduling_cycle import Pending
+
+
+def shown_results(plan: Plan, manifests: Snapshot) -> tuple[Result, ...]:
+    """Return what the manifests are about, or everything if there are none."""
+    if not any(manifests.objects()):
+        return plan.results
+    return tuple(chosen_results(plan.results, manifests))
+
+
+def shown_placement(result: Result, plan: Plan) -> Placement:
+    """Return what becomes of a pod, and what Kubernetes writes where its scheduler is silent."""
+    placement = placement_of(result)
+    if isinstance(result, Pending) and not result.message:
+        written = kubernetes_writes(plan.before, plan.cluster.features.claims, result)
+        return replace(placement, written=written)
+    return placement
+
+
+def plan_tree(
+    placements: Sequence[Placement], nodes: int, better: BetterOrder | None = None
+) -> dict[str, Any]:
+    """Return placements on so many nodes, and an order of arrival that would place more."""
+    order = {"placed": better.placed, "pods": list(better.arrival)} if better is not None else None
+    return {
+        "pods": msgspec.to_builtins(placements),
+        "summary": {
+            "placed": sum(each.node is not None for each in placements),
+            "pending": sum(each.node is None for each in placements),
+            "nodes": nodes,
+        },
+        **({"betterOrder": order} if order is not None else {}),
+    }

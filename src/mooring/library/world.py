@@ -1,0 +1,228 @@
+"""A cluster, and manifests over it: the questions that one can ask about them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mooring.api.apps import DaemonSet
+from mooring.hardware.attributes import NumaNodeForm
+from mooring.insight.devices import ClaimUsage, DeviceUsage, usage_in
+from mooring.insight.errors import UnknownObjectError
+from mooring.insight.fit import REPLICAS_MAX, fit
+from mooring.insight.messages import Concern, natural_order, titled
+from mooring.insight.object_names import find_subject, only_subject
+from mooring.insight.plan.evaluation_limit import EvaluationLimit
+from mooring.insight.plan.placements import stand_ins
+from mooring.insight.plan.planner import Plan as InsightPlan
+from mooring.insight.plan.planner import plan, unwatched
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.insight.whatif import ClusterChange, difference
+from mooring.kit.errors import MooringError
+from mooring.library import html
+from mooring.library.answers import Fit, WhatIf
+from mooring.library.inventory import Claims, Devices
+from mooring.library.plans import Plan
+from mooring.library.results import Readable
+from mooring.sources.changes import CHANGES, ChangeReader
+from mooring.sources.errors import ChangeTextError
+from mooring.sources.given_cluster import GivenCluster
+
+Progress = Callable[[int, int], None]
+Texts = str | Sequence[str]
+
+
+class World(Readable):
+    """A cluster at one moment, and manifests over it. `mooring.load` makes it.
+
+    A world does not change: each question is answered as if it were the only one. The parameter
+    `progress`, where there is one, is called with how much of the work is done, and of how much.
+    """
+
+    __slots__ = ("_form", "_given")
+
+    def __init__(self, given: GivenCluster, *, form: NumaNodeForm = NumaNodeForm.SCALAR) -> None:
+        self._given = given
+        self._form = form
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of the nodes."""
+        names = (node.metadata.name for node in self._given.everything.nodes)
+        return tuple(sorted(names, key=natural_order))
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """The pods that exist, as namespace/name; those that controllers would make are planned."""
+        found = (each.metadata for each in self._given.everything.pods)
+        return tuple(f"{each.namespace}/{each.name}" for each in found)
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of objects that do not name one."""
+        return self._given.namespace
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the objects, and what that means for the answers."""
+        return tuple(map(str, self._given.warnings))
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """What an API server would refuse, if it was kept; with the place of each error."""
+        return self._given.refused
+
+    # --- questions ----------------------------------------------------------------------------
+
+    def plan(self, *, progress: Progress | None = None) -> Plan:
+        """Return where pods would go, and which devices their claims would get.
+
+        The plan shows the pods of the manifests, or all without a node if there are no manifests.
+        A claim or template that no pod uses is planned for a pod that requests nothing else.
+        """
+        given = self._given
+        everything = given.everything
+        added = stand_ins(given.manifests, everything)
+        found = self._planned(everything.with_objects(added), progress)
+        return Plan(given, found, given.manifests.with_objects(added))
+
+    def fit(
+        self,
+        subject: str | None = None,
+        *,
+        replicas_max: int = REPLICAS_MAX,
+        progress: Progress | None = None,
+    ) -> Fit:
+        """Return how many more replicas fit, where, and what stops the next one.
+
+        The subject is a pod, an object that creates pods, a claim or a template, as KIND/NAME; it
+        may be left out if the manifests have only one.
+        """
+        given = self._given
+        if replicas_max < 1:
+            raise MooringError(f"replicas_max: {replicas_max}: must be at least 1")
+        everything = given.everything
+        chosen = (
+            find_subject(everything, subject, namespace=given.namespace)
+            if subject is not None
+            else only_subject(given.manifests)
+        )
+        if isinstance(chosen, DaemonSet):
+            raise UnknownObjectError(f"{titled(chosen)} has one pod on each node")
+        watch = progress or unwatched
+        found = fit(everything, chosen, given.context, replicas_max=replicas_max, progress=watch)
+        if isinstance(found, Concern):
+            raise MooringError(str(found))
+        return Fit(found.fit, tuple(map(str, found.concerns)))
+
+    def what_if(
+        self,
+        *,
+        add: Texts = (),
+        add_profile: Texts = (),
+        replace_slices: Texts = (),
+        rule: Texts = (),
+        remove_rule: Texts = (),
+        taint_device: Texts = (),
+        taint_node: Texts = (),
+        cordon: Texts = (),
+        drain: Texts = (),
+        remove_node: Texts = (),
+        delete_pod: Texts = (),
+        delete_claim: Texts = (),
+        progress: Progress | None = None,
+    ) -> WhatIf:
+        """Return what changes would do to pods and devices.
+
+        The changes are the options of `moor whatif`, each one text or several. Additions apply
+        first. `add`, `replace_slices` and `rule` are files, `taint_device` is
+        `DRIVER/POOL/DEVICE=KEY[=VALUE]:EFFECT`, `taint_node` is `NAME=KEY[=VALUE]:EFFECT`.
+        """
+        given = self._given
+        asked: dict[str, Texts] = {
+            "add": add,
+            "add_profile": add_profile,
+            "replace_slices": replace_slices,
+            "rule": rule,
+            "remove_rule": remove_rule,
+            "taint_device": taint_device,
+            "taint_node": taint_node,
+            "cordon": cordon,
+            "drain": drain,
+            "remove_node": remove_node,
+            "delete_pod": delete_pod,
+            "delete_claim": delete_claim,
+        }
+        reader = ChangeReader(
+            given.context, given.everything, namespace=given.namespace, form=self._form
+        )
+        changes: list[ClusterChange] = []
+        for name in CHANGES:
+            value = asked[name]
+            for text in (value,) if isinstance(value, str) else value:
+                changes += _made(reader, name, text)
+        if not changes:
+            raise MooringError(f"nothing is changed: give one of {', '.join(CHANGES)}")
+        found = difference(
+            given.everything,
+            changes,
+            given.context,
+            lambda snapshot: self._planned(snapshot, progress),
+        )
+        concerns = (*map(str, reader.concerns), *map(str, found.concerns))
+        return WhatIf(found, concerns)
+
+    def devices(self) -> Devices:
+        """Return all devices: who has them, and which are free."""
+        given = self._given
+        everything = given.everything
+        found = sorted(usage_in(everything, given.context).devices, key=_names_in_order)
+        return Devices(found, everything, given.context)
+
+    def claims(self, namespace: str | None = None) -> Claims:
+        """Return all claims, or those of one namespace: their devices, nodes and consumers."""
+        found = usage_in(self._given.everything, self._given.context).claims
+        chosen = (each for each in found if namespace in (None, each.id.namespace))
+        return Claims(sorted(chosen, key=_names_in_order))
+
+    # --- the whole ----------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return how many objects of each kind there are, and what is odd about them."""
+        everything = self._given.everything
+        counts: dict[str, int] = {}
+        for each in everything.objects():
+            counts[each.kind] = counts.get(each.kind, 0) + 1
+        return {
+            "objects": counts,
+            "warnings": list(self.warnings),
+            "refused": list(self.refused),
+        }
+
+    def _repr_html_(self) -> str:
+        tree = self.to_dict()
+        parts = [html.table(("Kind", "Objects"), tree["objects"].items())]
+        parts += map(html.paragraph, (*self.refused, *self.warnings))
+        return html.block(*parts)
+
+    def __str__(self) -> str:
+        objects = self.to_dict()["objects"]
+        texts = (f"{number:,} {kind}" for kind, number in objects.items())
+        lines = [", ".join(texts) or "no objects"]
+        return "\n".join((*lines, *self.refused, *self.warnings))
+
+    def _planned(self, snapshot: Snapshot, progress: Progress | None) -> InsightPlan:
+        limit = EvaluationLimit(time.monotonic)
+        return plan(snapshot, self._given.context, progress=progress or unwatched, limit=limit)
+
+
+def _made(reader: ChangeReader, name: str, text: str) -> list[ClusterChange]:
+    try:
+        return list(reader.changes(name, text))
+    except ChangeTextError as error:
+        raise ChangeTextError(f"{name} {text}: {error}") from None
+
+
+def _names_in_order(usage: DeviceUsage | ClaimUsage) -> list[Any]:
+    return list(map(natural_order, usage.id))

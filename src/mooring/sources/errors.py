@@ -1,0 +1,33 @@
+"""Errors of sources.
+
+SourceError (a ValueError)
+├── UnreadableError      a source cannot be read
+├── ObjectsRefusedError  an API server would not take some objects
+└── ChangeTextError      a text that is no change of this cluster
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mooring.kit.errors import MooringError
+
+
+class SourceError(MooringError, ValueError):
+    """A source that cannot be used as it is."""
+
+
+class UnreadableError(SourceError):
+    """A source that cannot be read; the message gives place and fact."""
+
+
+class ObjectsRefusedError(SourceError):
+    """Objects that an API server would not take; `messages` has a line for each error."""
+
+    def __init__(self, messages: Iterable[str]) -> None:
+        self.messages = tuple(messages)
+        super().__init__("\n".join(self.messages))
+
+
+class ChangeTextError(SourceError):
+    """A text that is no change of this cluster."""

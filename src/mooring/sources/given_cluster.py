@@ -1,0 +1,87 @@
+"""A cluster, and manifests over it: what commands and the library ask questions about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from mooring.api.gates import Gate, Gates
+from mooring.hardware.attributes import NumaNodeForm
+from mooring.insight.messages import Concern
+from mooring.insight.snapshot.builder import SnapshotBuilder
+from mooring.insight.snapshot.consistency import check_consistency
+from mooring.insight.snapshot.snapshot import Snapshot, overlay
+from mooring.insight.snapshot.written_objects import DroppedFields, RefusedObject, WrittenDocument
+from mooring.sources.cluster_sources import ClusterSource, give_all, unwatched
+from mooring.validation.strategy import Context
+
+
+class GivenCluster(Struct, frozen=True):
+    """A cluster, and manifests to plan or to inspect.
+
+    cluster     objects of dumps, running clusters and profiles
+    manifests   objects of manifests, as they would be in the cluster
+    warnings    what is odd about all of them
+    refused     what an API server would not take, with its place
+    unreadable  what could not be read
+    context     gates, time and extensions
+    """
+
+    cluster: Snapshot
+    manifests: Snapshot
+    warnings: tuple[Concern, ...]
+    refused: tuple[str, ...]
+    unreadable: tuple[str, ...]
+    context: Context
+    namespace: str = "default"
+    documents: tuple[WrittenDocument, ...] = ()  # of the manifests
+    refused_objects: tuple[RefusedObject, ...] = ()
+    dropped_fields: tuple[DroppedFields, ...] = ()
+    unread: dict[str, tuple[str, ...]] = {}  # kinds that may not be read, but in these namespaces
+
+    @property
+    def everything(self) -> Snapshot:
+        """The cluster with the manifests in it."""
+        return self.cluster.with_objects(self.manifests.objects())
+
+
+def read_given(
+    *,
+    cluster: Iterable[ClusterSource],
+    manifests: Iterable[ClusterSource],
+    context: Context,
+    namespace: str = "default",
+    on_object: Callable[[str], None] = unwatched,
+) -> GivenCluster:
+    """Return the content of the sources, or raise ProfileError for a profile that there is not."""
+    builder = SnapshotBuilder(context, namespace=namespace, is_cluster=True)
+    base = give_all(cluster, builder, on_object)
+    of_cluster = base.snapshot()
+    builder = SnapshotBuilder(context, namespace=namespace, known=of_cluster.namespaces)
+    added = give_all(manifests, builder, on_object)
+    of_manifests, overlaid = overlay(of_cluster, added.snapshot())
+    everything = of_cluster.with_objects(of_manifests.objects())
+    inconsistent = check_consistency(everything, base.unread)
+    warnings = (*base.concerns(), *added.concerns(), *overlaid, *inconsistent)
+    return GivenCluster(
+        cluster=of_cluster,
+        manifests=of_manifests,
+        warnings=warnings,
+        refused=(*base.refused, *added.refused),
+        unreadable=(*base.unreadable, *added.unreadable),
+        context=context,
+        namespace=namespace,
+        documents=tuple(added.written()),
+        refused_objects=(*base.refused_objects, *added.refused_objects),
+        dropped_fields=(*base.dropped_fields, *added.dropped_fields),
+        unread=base.unread,
+    )
+
+
+def numa_form_problem(form: NumaNodeForm, gates: Gates) -> str | None:
+    """Return why an API server would reject slices with this form of numaNode, if it would."""
+    gate = Gate.DRA_LIST_TYPE_ATTRIBUTES
+    if form is not NumaNodeForm.LIST or gates.enabled(gate):
+        return None
+    return f"feature gate {gate} is off, and without it an attribute cannot have a list"

@@ -1,0 +1,273 @@
+"""`import mooring`: load, plan, explain, fit, what_if, devices, claims."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+import mooring
+from mooring.api.codec import encode_json
+from mooring.cli.main import moor
+from mooring.hardware import Catalogue
+
+ROOT = Path(__file__).parents[2]
+TRAINING = ROOT / "examples" / "training"
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web"},
+    "spec": {"containers": [{"name": "c", "image": "x"}]},
+}
+CLAIM: dict[str, Any] = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceClaim",
+    "metadata": {"name": "two"},
+    "spec": {
+        "devices": {
+            "requests": [
+                {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}
+            ]
+        }
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def world() -> mooring.World:
+    return mooring.load(TRAINING, profile="dgx-h100")
+
+
+def printed(*arguments: str) -> Any:
+    """Return the JSON that a command prints for the same cluster."""
+    given = ["-f", str(TRAINING), "--profile", "dgx-h100", "-o", "json"]
+    return json.loads(CliRunner().invoke(moor, [*arguments, *given]).stdout)
+
+
+# --- the same answers as the commands -------------------------------------------------------------
+
+
+def test_a_plan_is_that_of_the_command(world: mooring.World) -> None:
+    assert world.plan().to_dict() == printed("plan")
+
+
+def test_an_explanation_is_that_of_the_command(world: mooring.World) -> None:
+    explanation = world.plan().pending[0].explain()
+    assert explanation.to_dict() == printed("explain")["pending"][0]
+    assert explanation.cause.startswith("request gpus wants 3 devices with one")
+    assert [fix.is_change for fix in explanation.fixes] == [True, True, False]
+    (whole,) = world.plan().explain()
+    assert whole.to_dict() == explanation.to_dict()
+
+
+def test_a_fit_is_that_of_the_command(world: mooring.World) -> None:
+    found = world.fit("deployment/training")
+    assert found.to_dict() == printed("fit", "deployment/training")
+    assert (found.total, found.by_node) == (1, {"dgx-h100-0": 1})
+    assert found.left_over["gpus"] == 37.5
+
+
+def test_what_if_is_that_of_the_command(world: mooring.World) -> None:
+    found = world.what_if(drain="dgx-h100-0")
+    tree = printed("whatif", "--drain", "dgx-h100-0")
+    assert found.to_dict() == tree
+    assert found.is_worse
+    assert len(found.worse) == tree["summary"]["worse"]
+
+
+def test_devices_and_claims_are_those_of_the_commands(world: mooring.World) -> None:
+    assert world.devices().to_dict() == printed("devices")
+    assert world.claims().to_dict() == printed("claims", "-A")
+
+
+# --- loading --------------------------------------------------------------------------------------
+
+
+def test_manifests_are_files_or_mappings(tmp_path: Path) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(json.dumps(POD), encoding="utf-8")
+    for source in (str(path), path, POD, {"apiVersion": "v1", "kind": "List", "items": [POD]}):
+        (pod,) = mooring.load(source, profile="dgx-h100").plan().placed
+        assert (pod.name, pod.namespace, pod.node) == ("web", "default", "dgx-h100-0")
+
+
+def test_a_dump_is_a_cluster_to_plan_on(tmp_path: Path) -> None:
+    fleet = Catalogue().fleet("dgx-h100")
+    objects = (*fleet.nodes, *fleet.classes, *fleet.slices)
+    dump = tmp_path / "cluster.yaml"
+    dump.write_bytes(b"\n---\n".join(map(encode_json, objects)))
+    world = mooring.load(TRAINING, on=dump)
+    assert len(world.plan().placed) == 3
+    assert world.plan().to_dict() == printed("plan")
+
+
+def test_a_claim_alone_is_planned_for_a_pod_that_stands_for_it() -> None:
+    (pod,) = mooring.load(CLAIM, profile="dgx-h100").plan().placed
+    assert pod.stands_for == "claim/two"
+    assert pod.requests == {
+        "gpu": ("gpu.nvidia.com/dgx-h100-0/gpu-0", "gpu.nvidia.com/dgx-h100-0/gpu-1")
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({}, "nothing to load"),
+        ({"on": "missing.yaml"}, "missing.yaml: no such file or directory"),
+        ({"on": "-"}, "standard input is for commands"),
+        ({"profile": "dgx-h1000"}, "dgx-h1000"),
+        ({"profile": "dgx-h100", "feature_gates": {"Nonsense": True}}, "Nonsense"),
+        ({"profile": "dgx-h100", "now": datetime(2026, 1, 1)}, "time zone"),
+        ({"profile": "dgx-h100", "feature_gates": {"DRAPrioritizedList": "no"}}, "True or False"),
+        ({"profile": "dgx-h100", "gates_preset": "gke"}, "must be one of mooring, kubernetes-1.37"),
+        ({"profile": "dgx-h100", "numa_node": "both"}, "must be one of scalar, list"),
+        ({"profile": "dgx-h100", "on_refused": "drop"}, "must be one of raise, keep"),
+        ({"profile": "dgx-h100", "emulated_version": "1.99"}, "1.99"),
+        ({"profile": "dgx-h100", "scheduler_config": "missing.yaml"}, "missing.yaml"),
+        (
+            {"profile": "dgx-h100", "numa_node": "list", "gates_preset": "kubernetes-1.37"},
+            "numa_node: feature gate DRAListTypeAttributes is off",
+        ),
+    ],
+)
+def test_what_cannot_be_loaded_is_an_error_of_one_tree(options: Any, error: str) -> None:
+    with pytest.raises(mooring.MooringError, match=error):
+        mooring.load(**options)
+
+
+def test_a_manifest_that_is_refused_raises_with_place_and_fact() -> None:
+    wrong = {**CLAIM, "spec": {"devices": {"requests": [{"name": "NO"}]}}}
+    with pytest.raises(mooring.ObjectsRefusedError) as found:
+        mooring.load(wrong, profile="dgx-h100")
+    assert "spec.devices.requests[0].name: Invalid value" in found.value.messages[0]
+    assert found.value.messages[0].startswith("<mapping 1>:")
+
+
+def test_what_is_refused_can_be_kept_and_explained() -> None:
+    wrong = {**POD, "spec": {"containers": [{"name": "NO", "image": "x"}]}}
+    world = mooring.load(wrong, profile="dgx-h100", on_refused="keep")
+    assert len(world.refused) == 1
+    (pod,) = world.plan().pending
+    assert "NO" in pod.explain().cause
+
+
+@pytest.mark.parametrize("source", [{"a": object()}, {"kind": {1, 2}}, {}])
+def test_a_mapping_that_is_no_manifest_is_an_error(source: Any) -> None:
+    with pytest.raises(mooring.MooringError, match="<mapping 1>"):
+        mooring.load(source, profile="dgx-h100")
+
+
+def test_what_is_odd_is_warned_about() -> None:
+    unknown = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}}
+    with pytest.warns(mooring.MooringWarning, match=r"Thing \(example.com/v1\) is not known"):
+        world = mooring.load(unknown, POD, profile="dgx-h100")
+    assert len(world.warnings) == 1
+    assert world.warnings[0] in str(world)
+
+
+# --- a chain of questions -------------------------------------------------------------------------
+
+
+def test_a_fix_gives_manifests_that_fit(world: mooring.World) -> None:
+    best, _, advice = world.plan().pending[0].explain().fixes
+    assert mooring.load(*best.manifests(), profile="dgx-h100").plan().fits
+    assert yaml.safe_dump_all(best.manifests())
+    with pytest.raises(mooring.MooringError, match="advice, which no change of objects can do"):
+        advice.manifests()
+
+
+def test_after_a_plan_there_is_a_world_with_its_decisions(world: mooring.World) -> None:
+    after = world.plan().after
+    assert len(after.devices().where('device.driver == "gpu.nvidia.com"').free) == 3
+    taken = after.devices().in_state("taken")
+    assert {claim for device in taken for claim in device.claims} == {
+        f"default/{name}"
+        for name in ("notebook-0-gpu-0", "notebook-1-gpu-0", "training-0-devices-0")
+    }
+    assert after.plan().pending[0].full_name == "default/training-1"
+
+
+def test_devices_are_a_sequence(world: mooring.World) -> None:
+    devices = world.devices()
+    gpus = devices.where('device.driver == "gpu.nvidia.com"')
+    assert len(devices) == 24
+    assert len(gpus) == 8
+    assert [device.name for device in gpus[:2]] == ["gpu-0", "gpu-1"]
+    assert gpus[-1].name == "gpu-7"
+    assert isinstance(gpus[2:], mooring.Devices)
+    assert gpus[0].attributes["productName"] == "NVIDIA H100 80GB HBM3"
+    assert gpus[0].capacity == {"memory": "81559Mi"}
+    assert [each.id for each in devices.of_class("gpu.nvidia.com")] == [each.id for each in gpus]
+    assert devices.counts()["dgx-h100-0", "gpu.nvidia.com"]["free"] == 8
+
+
+def test_questions_about_what_there_is_not_are_errors_with_a_hint(world: mooring.World) -> None:
+    devices, plan = world.devices(), world.plan()
+    for ask, error in (
+        (lambda: devices.where("device.drive"), "undefined field"),
+        (lambda: devices.of_class("gpu.nvidia.co"), "did you mean gpu.nvidia.com"),
+        (lambda: devices.in_state("gone"), "must be one of free, shared"),
+        (lambda: plan.pod("training-3"), "did you mean training-"),
+        (lambda: world.fit("deployment/trainin"), "did you mean default/training"),
+        (lambda: world.fit("deploymnt/training"), "did you mean deployment"),
+        (lambda: world.fit(), None),
+        (lambda: world.fit("pod/notebook-0", replicas_max=0), "must be at least 1"),
+        (lambda: world.what_if(), "nothing is changed: give one of add, "),
+        (lambda: world.what_if(drain="dgx"), "there is no node dgx; did you mean dgx-h100-0"),
+        (lambda: world.what_if(taint_node="x"), "taint_node x: must be of the form"),
+        (lambda: world.what_if(add="missing.yaml"), "missing.yaml: no such file"),
+    ):
+        with pytest.raises(mooring.MooringError, match=error):
+            ask()
+
+
+def test_no_question_changes_a_world(world: mooring.World) -> None:
+    before = world.plan().to_dict()
+    world.fit("deployment/training")
+    world.what_if(remove_node="dgx-h100-0")
+    mooring.simulate(world, [{"arrival": 0, "workload": "pod/notebook-0", "duration": 5}])
+    assert world.plan().to_dict() == before
+
+
+def test_results_have_a_text(world: mooring.World) -> None:
+    plan = world.plan()
+    assert str(plan).splitlines()[0] == "3 pods of 4 placed"
+    assert repr(plan) == "<Plan: 3 pods of 4 placed>"
+    assert str(plan.pending[0].explain()).startswith("pod default/training-1: request gpus wants 3")
+    assert plan.better_order is not None
+    assert plan.better_order[0] == "default/training-0"
+
+
+# --- importing ------------------------------------------------------------------------------------
+
+
+def modules_after(program: str) -> set[str]:
+    text = f"import sys; before = set(sys.modules); {program}; print(*set(sys.modules) - before)"
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return set(done.stdout.split())
+
+
+def test_importing_imports_nothing_else() -> None:
+    assert modules_after("import mooring") == {"mooring"}
+    assert modules_after("import mooring; mooring.__version__; dir(mooring)") == {"mooring"}
+
+
+def test_the_facade_needs_neither_click_nor_http() -> None:
+    used = modules_after("import mooring; mooring.load(profile='dgx-h100').plan()")
+    roots = {name.partition(".")[0] for name in used}
+    assert roots.isdisjoint({"click", "httptools", "grpc", "uvicorn"})
+    assert not any(name.startswith(("mooring.cli.", "mooring.cluster.")) for name in used)
+
+
+def test_a_name_that_there_is_not_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'mooring' has no attribute 'lod'"):
+        mooring.lod  # type: ignore[attr-defined]  # noqa: B018

@@ -1,0 +1,84 @@
+"""The interface is what its listing says, types included, and its examples run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mooring
+import mooring.library
+from reference.library_page import library_page, surface
+
+ROOT = Path(__file__).parents[2]
+LISTING = Path(__file__).with_name("surface.txt")
+USER = Path(__file__).with_name("user_sample.py")
+EXAMPLES = sorted((ROOT / "examples" / "library").glob("*.py"))
+
+
+def test_the_interface_is_what_the_listing_says() -> None:
+    remedy = "a change is a decision: python -m reference.library_page > tests/library/surface.txt"
+    assert surface() == LISTING.read_text(encoding="utf-8"), remedy
+
+
+def test_every_name_of_the_library_is_one_of_mooring() -> None:
+    own = {"__version__", "driver", "hardware", "testing"}
+    assert set(mooring.__all__) - own == set(mooring.library.__all__)
+    assert set(mooring.__all__) <= set(dir(mooring))
+    for name in mooring.__all__:
+        assert getattr(mooring, name) is not None
+
+
+def test_every_name_has_a_docstring() -> None:
+    for name in mooring.__all__:
+        if name != "__version__":
+            assert getattr(mooring, name).__doc__, name
+    assert "|  |" not in library_page().replace("` |  |", "")
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_runs(path: Path) -> None:
+    done = run(sys.executable, "-W", "error", str(path))
+    status = 1 if path.stem == "fix_in_ci" else 0  # not everything fits
+    assert done.returncode == status, done.stderr
+    assert done.stdout or done.stderr
+
+
+def test_the_facade_example_has_ten_lines() -> None:
+    text = (ROOT / "examples" / "library" / "explain.py").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line and not line.startswith('"""')]
+    assert len(lines) <= 10
+
+
+@pytest.fixture(scope="module")
+def mypy(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """Return the command of mypy, with a cache that both tests share."""
+    cache = tmp_path_factory.mktemp("mypy")
+    options = ("--strict", "--config-file=", "--cache-dir", str(cache))
+    return (sys.executable, "-m", "mypy", *options)
+
+
+def test_a_typed_user_passes_mypy(mypy: tuple[str, ...]) -> None:
+    done = run(*mypy, str(USER))
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_typed_user_passes_pyright() -> None:
+    options = ("--pythonpath", sys.executable, "--project", str(LISTING.parent))
+    done = run(sys.executable, "-m", "basedpyright", *options)
+    assert done.returncode == 0, done.stdout
+
+
+def test_type_checkers_see_through_the_lazy_imports(mypy: tuple[str, ...], tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("import mooring\nmooring.lod('x')\nmooring.load(on=5).plan().pods[0].nod\n")
+    done = run(*mypy, str(wrong))
+    assert 'Module has no attribute "lod"' in done.stdout
+    assert 'Argument "on" to "load" has incompatible type "int"' in done.stdout
+    assert 'has no attribute "nod"' in done.stdout
