@@ -18,7 +18,8 @@ from mooring.scheduler.framework import RankingWork
 from mooring.scheduler.node_ranking import NodeRanking
 from mooring.scheduler.node_snapshot import NodeSnapshot
 from mooring.scheduler.plugins.registry import DEFAULT_PROFILE, score_nodes
-from mooring.scheduler.pod_signature import SignatureCache, sign
+from mooring.scheduler.pod_signature import sign
+from mooring.scheduler.signature_cache import SignatureCache
 from mooring.scheduler.topology_state import TopologyState
 
 NODES = 5_000

@@ -29,6 +29,7 @@ from mooring.allocator import Allocated, Inventory, allocate
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.insight.plan.planner import new_names
+from mooring.kit.process_memory import keep_what_exists
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.pod_groups import Gang, schedule_group
 from mooring.scheduler.reservation import IdSource, Reservation, reserve
@@ -126,7 +127,7 @@ def measure(name: str, variation: Variation, nodes: int) -> Figures:
     (workload,) = find([name])
     setting = workload.make(nodes, variation)
     gc.collect()
-    gc.freeze()  # as the commands do once all objects are read
+    keep_what_exists()  # as the commands do once all objects are read
     loop_s = loop_seconds()
     figures = simulate(setting)
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

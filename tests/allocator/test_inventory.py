@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given as given_
+from hypothesis import settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mooring.allocator import (
     ALL_FEATURES,
@@ -15,8 +19,11 @@ from mooring.allocator import (
     allocate,
 )
 from mooring.allocator.inventory import HOPELESS_MAX, PLANS_MAX, PROBLEMS_MAX
+from mooring.allocator.ledger import CHANGES_KEPT
+from mooring.allocator.node_view import AllocatedState
 from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
+from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, ResourceClaim, ResourcePool, ResourceSlice
 from mooring.cel.device import CelFeatures, DeviceCompiler
 from tests.allocator.problems.parts import (
@@ -30,6 +37,7 @@ from tests.allocator.problems.parts import (
     node,
     request,
     selectors,
+    share,
     slice_,
 )
 from tests.allocator.scenes import (
@@ -207,6 +215,63 @@ def test_a_claim_renews_the_problem_but_not_the_view() -> None:
     assert given(found, WANTING) == ["gpu-0"]
 
 
+def test_slots_are_made_once_where_they_do_not_depend_on_what_is_allocated() -> None:
+    found = inventory(published(*gpus(3)))
+    before = found.problem(HERE, found.plan([WANTING]))
+    found.put_claim(allocated("owner", [held(DRIVER, "gpu-0")]))
+    after = found.problem(HERE, found.plan([WANTING]))
+    assert after.stages is before.stages
+    assert (before.allocated.whole, after.allocated.whole) == (0, 1)  # each is of its time
+    assert given(found, WANTING) == ["gpu-1"]
+
+
+OWNED = [held(DRIVER, f"gpu-{n}", pool) for pool in (NODE, "counted", "gone") for n in range(3)]
+SHARED = [
+    held(DRIVER, f"gpu-{n}", share_id=share(n), consumed_capacity={"memory": Quantity.parse("1")})
+    for n in (2, 3)
+]
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 3), st.lists(st.sampled_from([*OWNED, *SHARED]), max_size=3)),
+    max_size=2 * CHANGES_KEPT,
+)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given_(rounds=st.lists(CHANGES, max_size=3))
+def test_allocations_that_are_read_now_and_then_are_those_that_are_read_at_last(
+    rounds: list[list[tuple[int, list[Any]]]],
+) -> None:
+    counted = ResourcePool("counted", 1, 2)
+    slices = [
+        published(*gpus(3), shareable("gpu-3", memory="8")),
+        *[
+            replace(each, spec=replace(each.spec, pool=counted))
+            for each in with_counters(
+                {"c": "2"}, [consuming(f"gpu-{n}", {"c": "1"}) for n in range(3)]
+            )
+        ],
+    ]
+    found = inventory(*slices)
+    claims: dict[str, ResourceClaim] = {}
+    for changes in rounds:
+        for number, results in changes:
+            name = f"claim-{number}"
+            claims[name] = allocated(name, results)
+            found.put_claim(claims[name])
+        now = found.view(HERE).allocated
+        fresh = inventory(*slices, allocated=claims.values()).view(HERE).allocated
+        assert _plain(now) == _plain(fresh)
+
+
+def _plain(state: AllocatedState) -> tuple[Any, ...]:
+    """Return a state without amounts of zero."""
+    capacity = {
+        position: {name: amount for name, amount in amounts.items() if amount}
+        for position, amounts in state.capacity.items()
+    }
+    return state._replace(capacity=capacity)
+
+
 def test_a_node_with_other_labels_is_looked_at_anew() -> None:
     everywhere = published(*gpus(1), node_name=None, all_nodes=True)
     found = inventory(everywhere)
@@ -359,6 +424,29 @@ def test_pools_whose_devices_have_the_same_values_share_the_table_of_an_attribut
     # A list of one value matches the value, a bool no int.
     assert tables["d"].elements == tables["a"].elements
     assert tables["c"].elements != tables["a"].elements
+
+
+def test_pools_whose_devices_consume_the_same_share_their_counters() -> None:
+    def of_node(name: str, consumed: str) -> list[ResourceSlice]:
+        pool = ResourcePool(name, 1, 2)
+        devices = [consuming(f"{name}-{n}", {"c": consumed}) for n in range(2)]
+        return [
+            replace(
+                each,
+                metadata=ObjectMeta(name=f"{name}-{each.metadata.name}"),
+                spec=replace(each.spec, pool=pool, node_name=name),
+            )
+            for each in with_counters({"c": "4"}, devices)
+        ]
+
+    contents = {"a": "1", "b": "1", "c": "2"}
+    found = inventory(*[each for name, one in contents.items() for each in of_node(name, one)])
+    views = {name: found.view(Node(metadata=ObjectMeta(name=name))) for name in contents}
+    counters = {name: view.pools[0].counters for name, view in views.items()}
+    assert counters["a"] is counters["b"]
+    assert counters["c"] is not counters["a"]
+    assert counters["c"] is not None
+    assert counters["c"].totals == {("set", "c"): 4 * 10**9}
 
 
 def test_a_selector_by_driver_is_evaluated_once_for_each_driver() -> None:

@@ -12,13 +12,8 @@ from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.framework import RankingWork, Unschedulable
 from mooring.scheduler.node_ranking import NodeRanking
 from mooring.scheduler.node_snapshot import NodeSnapshot
-from mooring.scheduler.pod_signature import (
-    PodInfo,
-    PodSignature,
-    ReadingSettings,
-    SignatureCache,
-    sign,
-)
+from mooring.scheduler.pod_signature import PodInfo, PodSignature, ReadingSettings, sign
+from mooring.scheduler.signature_cache import SignatureCache
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"

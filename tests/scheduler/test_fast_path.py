@@ -12,7 +12,7 @@ from mooring.scheduler.plugins.registry import (
     run_filters,
     score_node,
 )
-from mooring.scheduler.pod_signature import SignatureCache
+from mooring.scheduler.signature_cache import SignatureCache
 from tests.scheduler.makers import node, pod
 
 AMOUNTS = st.sampled_from(["0", "10m", "333m", "1", "2", "3500m"])

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import deque
 
 import pytest
+from msgspec.structs import replace
 
 from benchmarks._workloads import Setting, Variation, find
+from mooring.api.core.node import Node
 from mooring.insight.plan.planner import new_names
 from mooring.scheduler import node_ranking
 from mooring.scheduler.cluster import Cluster
@@ -100,3 +102,47 @@ def test_a_kept_cluster_decides_as_a_new_one(
         elif number % 3 == 0:
             world.let_go()
     assert len(outcomes) == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kinds_of_one_size_choose_as_each_would_alone(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_ranking, "NODES_ALL_ASKED_MAX", 0)
+    (workload,) = find([name])
+    setting = workload.make(5 * NODES, Variation(shapes=12, seed=5))
+    world = World(setting._replace(nodes=setting.nodes[: 2 * NODES]))
+    nodes = world.setting.nodes
+    for number, (pod, claims) in enumerate(setting.arrivals[:120]):
+        for claim in claims:
+            world.kept.put_claim(claim)
+            world.claims[_key(claim)] = claim
+        if number % 40 == 39:  # Some kinds may not go to the zone of a node any more.
+            place = number % len(nodes)
+            nodes[place] = _moved(nodes[place], f"elsewhere-{number % 12}")
+            world.kept.put_node(nodes[place])
+        if number % 4 == 3:
+            place = number % 3
+            is_off = not nodes[place].spec.unschedulable
+            nodes[place] = replace(
+                nodes[place], spec=replace(nodes[place].spec, unschedulable=is_off)
+            )
+            world.kept.put_node(nodes[place])
+        if number % 60 == 59:
+            gone = nodes.pop()
+            world.kept.remove_node(gone.metadata.name)
+            nodes.insert(0, gone)
+            world.kept.put_node(gone)
+        outcome = schedule(world.kept, pod)
+        with monkeypatch.context() as alone:
+            alone.setattr(node_ranking, "choice_by_size", lambda *_: None)
+            assert said(outcome) == said(schedule(world.again(), pod))
+        if isinstance(outcome, Placed):
+            world.keep(outcome)
+        if number % 3 == 0 and len(world.there) > NODES:
+            world.let_go()
+
+
+def _moved(node: Node, zone: str) -> Node:
+    labels = {**node.metadata.labels, "topology.kubernetes.io/zone": zone}
+    return replace(node, metadata=replace(node.metadata, labels=labels))

@@ -150,7 +150,19 @@ def test_a_shared_claim_costs_what_changed() -> None:
     before = made.work.nodes_filtered
     for number in range(10):
         placed(made, user(f"p-{number}", "c"))
-    assert made.work.nodes_filtered == before + size + 9
+    # The kind whose claim is allocated is of the size of the one whose claim was not.
+    assert made.work.nodes_filtered == before + 10
+
+
+def test_kinds_of_one_size_share_the_scores_of_nodes() -> None:
+    nodes, kinds = 150, 10
+    made = cluster(*(node(f"node-{number:03}") for number in range(nodes)))
+    for number in range(kinds):
+        one = pod(f"p-{number}", labels={"app": str(number)}, requests={"cpu": "1"})
+        outcome = schedule(made, one)
+        assert isinstance(outcome, Placed)
+        reserve(made, outcome, new_names())
+    assert made.work.nodes_filtered == nodes + kinds - 1
 
 
 def test_what_is_released_costs_what_changed() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mooring.api.core.placement import Toleration
 from mooring.api.core.pod import Pod
 from mooring.scheduler.node_snapshot import JOURNAL_MAX, STATES_MAX, NodeSnapshot
-from mooring.scheduler.pod_signature import SignatureCache
+from mooring.scheduler.signature_cache import SignatureCache
 from tests.scheduler.makers import HOST, diagnose, fleet, node, pod
 
 TOKEN = "kube-api-access-"
@@ -36,6 +36,16 @@ def test_a_pod_on_a_node_has_the_shape_of_those_that_wait() -> None:
     for number, where in enumerate(("node-1", "node-2", "node-3"), start=1):
         assert signatures.pod_info(replica(number, nodeName=where)).signature is first
     assert signatures.signed == 1
+
+
+def test_amounts_are_read_once_for_pods_that_differ_in_a_label() -> None:
+    signatures = SignatureCache()
+    pods = [pod(f"db-{n}", labels={"pod-index": str(n)}, requests={"cpu": "1"}) for n in range(9)]
+    found = [signatures.of(each) for each in pods]
+    assert len({id(each) for each in found}) == len(pods)
+    assert len({id(each.requests_on_node) for each in found}) == 1
+    other = signatures.of(pod("db-9", labels={"pod-index": "9"}, requests={"cpu": "2"}))
+    assert other.requests.milli_cpu == 2 * found[0].requests.milli_cpu
 
 
 DIFFERENT = [

@@ -17,7 +17,8 @@ from mooring.scheduler.node_ranking import NodeRanking
 from mooring.scheduler.node_snapshot import NodeSnapshot
 from mooring.scheduler.plugins import inter_pod_affinity, pod_topology_spread
 from mooring.scheduler.plugins.registry import DEFAULT_PROFILE, score_nodes
-from mooring.scheduler.pod_signature import PodSignature, SignatureCache, sign
+from mooring.scheduler.pod_signature import PodSignature, sign
+from mooring.scheduler.signature_cache import SignatureCache
 from mooring.scheduler.topology_state import TopologyState
 from tests.scheduler import brute_force, plain
 from tests.scheduler.makers import HOST, diagnose, fleet, node, pod

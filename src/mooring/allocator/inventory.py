@@ -21,7 +21,7 @@ from mooring.allocator.pools import Pool, PoolId
 from mooring.allocator.problem import Problem
 from mooring.allocator.requests import RequestPlan, content_of, plan_of
 from mooring.allocator.rules.constraints import PublishedTables
-from mooring.allocator.rules.consumption import amounts_of
+from mooring.allocator.rules.consumption import PublishedCounters, amounts_of
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import Device, DeviceClass, ResourceClaim, ResourceSlice
 from mooring.cel.device import CelFeatures, DeviceCompiler
@@ -54,6 +54,7 @@ class Inventory:
         self._facts: WeakValueDictionary[Pool, PoolFacts] = WeakValueDictionary()
         self._views: dict[str, NodeView] = {}
         self._published = PublishedTables(with_lists=features.list_type_attributes)
+        self._counters = PublishedCounters()
         self.compiler = compiler or DeviceCompiler(
             CelFeatures(list_attributes=True), extensions=False
         )
@@ -209,11 +210,16 @@ class Inventory:
         Devices are asked for expensive expressions when a search reaches them.
         """
         view = self.view(node)
-        problem: Problem | None = view.problems.get(plan)
-        if problem is None or problem.allocated is not view.allocated:
-            if len(view.problems) >= PROBLEMS_MAX:
-                view.problems.clear()
-            problem = view.problems[plan] = Problem(plan, view)
+        before: Problem | None = view.problems.get(plan)
+        allocated = view.allocated
+        if before is not None and before.allocated is allocated:
+            return before
+        problem = None if before is None else before.renewed(allocated)
+        if problem is None:
+            problem = Problem(plan, view)
+        if len(view.problems) >= PROBLEMS_MAX:
+            view.problems.clear()
+        view.problems[plan] = problem
         return problem
 
     def is_infeasible(self, node: Node, plan: RequestPlan) -> bool:
@@ -251,7 +257,7 @@ class Inventory:
     def _facts_of(self, pool: Pool) -> PoolFacts:
         facts = self._facts.get(pool)
         if facts is None:
-            facts = PoolFacts(pool, self.features, self.compiler, self._published)
+            facts = PoolFacts(pool, self.features, self.compiler, self._published, self._counters)
             self._facts[pool] = facts
         return facts
 

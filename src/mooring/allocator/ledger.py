@@ -7,7 +7,7 @@ owner among several; without consumable capacity it owns the whole device.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -64,16 +64,31 @@ class DeviceEntries(list[LedgerEntry]):
 
 
 class _PoolEntries:
-    """The entries of a pool by device, and how often they changed."""
+    """The entries of a pool by device, how often they changed, and which did at last."""
 
-    __slots__ = ("devices", "version")
+    __slots__ = ("_changed", "devices", "version")
 
     def __init__(self) -> None:
         self.version = 0
         self.devices: dict[str, DeviceEntries] = {}
+        self._changed: tuple[str, ...] = ()
+
+    def note(self, device: str) -> None:
+        """Count a change of a device's entries."""
+        self.version += 1
+        self._changed = (device, *self._changed[: CHANGES_KEPT - 1])
+
+    def changed_since(self, version: int) -> Collection[str] | None:
+        """Return the devices that changed since a version; None if they are not known any more."""
+        count = self.version - version
+        if count > len(self._changed):
+            return None
+        return self._changed[:count]
 
 
 _share_id = attrgetter("result.share_id")
+
+CHANGES_KEPT = 8  # of a pool
 
 NOTHING: Mapping[str, DeviceEntries] = {}
 
@@ -106,7 +121,7 @@ class Ledger:
             pool = self._pools.get(pool_key)
             if pool is None:
                 pool = self._pools[pool_key] = _PoolEntries()
-            pool.version += 1
+            pool.note(result.device)
             entries = pool.devices.get(result.device)
             if entries is None:
                 entries = pool.devices[result.device] = DeviceEntries()
@@ -119,7 +134,7 @@ class Ledger:
         for result in self._claims.pop(key, ()):
             if not result.admin_access:
                 pool = self._pools[result.driver, result.pool]
-                pool.version += 1
+                pool.note(result.device)
                 entries = pool.devices[result.device]
                 entries.take_back(LedgerEntry(key, result))
                 if not entries:
@@ -134,6 +149,11 @@ class Ledger:
         """Return the entries of a pool, by device."""
         found = self._pools.get(pool)
         return NOTHING if found is None else found.devices
+
+    def changed_since(self, pool: PoolKey, version: int) -> Collection[str] | None:
+        """Return the devices that changed since a version of the pool; None if not known."""
+        found = self._pools.get(pool)
+        return () if found is None else found.changed_since(version)
 
     def results(self, claim: ClaimKey) -> tuple[DeviceRequestAllocationResult, ...]:
         """Return the devices of a claim, including those with admin access."""

@@ -8,15 +8,15 @@ long as they are valid.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.features import Features
-from mooring.allocator.ledger import Ledger
+from mooring.allocator.ledger import DeviceEntries, Ledger
 from mooring.allocator.pool_facts import CapacityRequests, FittingDevices, PoolFacts
 from mooring.allocator.pools import PoolState, PublishedDevice, bits, device_matches_node
 from mooring.allocator.requests import Requirements
@@ -26,9 +26,9 @@ from mooring.api.core.node import Node
 from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, DeviceToleration, ResourceSlice
+from mooring.api.structs import unchecked
 
 NODE_OPERATIONS = "DRAOptionalNodeOperations"
-NOWHERE: Mapping[str, int] = {}
 JUDGEMENTS_MAX = 256  # requirements, and attributes, that a view remembers
 
 _shareable = attrgetter("shareable")
@@ -37,6 +37,11 @@ _waiting = attrgetter("waiting")
 _skipping = attrgetter("skipping")
 _by_device = attrgetter("by_device")
 _node_selector = attrgetter("node_selector")
+
+
+_new_requirement = unchecked(NodeSelectorRequirement)
+_new_term = unchecked(NodeSelectorTerm)
+_new_selector = unchecked(NodeSelector)
 
 
 class AllocatedState(NamedTuple):
@@ -85,9 +90,9 @@ class NodeView:
         self._static: dict[Requirements, StaticCandidates] = {}
         self._fitting: dict[CapacityRequests, FittingDevices] = {}
         self._tables: dict[tuple[str, str | None], AttributeTable] = {}
-        self._taken: AllocatedState | None = None
-        self._taken_versions: list[int] = []
-        self._taken_changes = 0
+        self._taken = AllocatedState(0, 0, (), {}, ())
+        self._taken_versions: Sequence[int] = ()
+        self._taken_changes = -1
         # Caches of others that live as long as the view.
         self.problems: dict[Any, Any] = {}
         self.hopeless: dict[
@@ -121,11 +126,12 @@ class NodeView:
     @cached_property
     def this_node(self) -> NodeSelector:
         """The selector that matches this node only."""
-        requirement = NodeSelectorRequirement(
+        requirement = _new_requirement(
             key="metadata.name", operator="In", values=(self.node.metadata.name,)
         )
-        term = NodeSelectorTerm(match_fields=(requirement,))
-        return NodeSelector(node_selector_terms=(term,))
+        term = _new_term(match_fields=(requirement,))
+        selector: NodeSelector = _new_selector(node_selector_terms=(term,))
+        return selector
 
     @cached_property
     def has_odd_selectors(self) -> bool:
@@ -238,39 +244,61 @@ class NodeView:
     def allocated(self) -> AllocatedState:
         """The present allocations, from the ledger."""
         changes = self.ledger.changes
-        if self._taken is None or changes != self._taken_changes:
+        if changes != self._taken_changes:
             self._taken_changes = changes
             versions = [self.ledger.version(facts.pool.id) for facts in self.pools]
-            if self._taken is None or versions != self._taken_versions:
-                self._taken = self._read_ledger()
+            if versions != self._taken_versions:
+                before = self._taken_versions or [0] * len(versions)
+                self._taken = self._read_ledger(self._taken, before)
                 self._taken_versions = versions
         return self._taken
 
-    def _read_ledger(self) -> AllocatedState:
-        whole = shared = 0
-        counters: list[int | None] = []
-        capacity: dict[int, Mapping[str, int]] = {}
-        devices: list[tuple[Device, ...]] = []
+    def _read_ledger(self, before: AllocatedState, versions: Sequence[int]) -> AllocatedState:
+        """Return the present allocations: what changed since these versions of the pools is new."""
         ledger = self.ledger
-        for facts, offset in zip(self.pools, self.offsets, strict=True):
-            entries = ledger.taken(facts.pool.id)
-            positions = facts.positions if entries else NOWHERE
-            for name, found in entries.items():
+        whole, shared = before.whole, before.shared
+        capacity = dict(before.capacity)
+        for position, entries in self._changed(versions):
+            bit = 1 << position
+            whole &= ~bit
+            if shared & bit:
+                shared ^= bit
+                del capacity[position]
+            if not entries:
+                continue
+            if ledger.has_owner(entries):
+                whole |= bit
+                if len(entries) == 1:
+                    continue  # as most often
+            if ledger.has_shares(entries):
+                shared |= bit
+                capacity[position] = entries.consumed
+        devices = tuple(map(self._counted_devices, self.pools))
+        counters = [
+            None if facts.counters is None else facts.counters.left(taken)
+            for facts, taken in zip(self.pools, devices, strict=True)
+        ]
+        return AllocatedState(whole, shared, tuple(counters), capacity, devices)
+
+    def _changed(self, versions: Sequence[int]) -> Iterator[tuple[int, DeviceEntries | None]]:
+        """Yield the devices whose entries changed since these versions, and the entries now."""
+        for facts, offset, version in zip(self.pools, self.offsets, versions, strict=True):
+            pool_id = facts.pool.id
+            names = self.ledger.changed_since(pool_id, version)
+            if not names and names is not None:
+                continue
+            positions, entries = facts.positions, self.ledger.taken(pool_id)
+            for name in positions if names is None else names:
                 place = positions.get(name)
-                if place is None:
-                    continue
-                position = place + offset
-                if ledger.has_owner(found):
-                    whole |= 1 << position
-                    if len(found) == 1:
-                        continue  # as most often
-                if ledger.has_shares(found):
-                    shared |= 1 << position
-                    capacity[position] = found.consumed
-            taken: list[Device] = []
-            if entries and (facts.counters is not None or facts.has_groups):
-                devices_ = (*facts.pool.devices, *facts.pool.other_devices)
-                taken = [device for device in devices_ if device.name in entries]
-            counters.append(None if facts.counters is None else facts.counters.left(taken))
-            devices.append(tuple(taken))
-        return AllocatedState(whole, shared, tuple(counters), capacity, tuple(devices))
+                if place is not None:
+                    yield place + offset, entries.get(name)
+
+    def _counted_devices(self, facts: PoolFacts) -> tuple[Device, ...]:
+        """Return the allocated devices of a pool, if their counters or groups count."""
+        if facts.counters is None and not facts.has_groups:
+            return ()
+        entries = self.ledger.taken(facts.pool.id)
+        if not entries:
+            return ()
+        devices = chain(facts.pool.devices, facts.pool.other_devices)
+        return tuple([device for device in devices if device.name in entries])

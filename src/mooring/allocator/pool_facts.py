@@ -14,9 +14,9 @@ from mooring.allocator.answers import DerivedAnswers, SelectorAnswers
 from mooring.allocator.errors import CapacityError
 from mooring.allocator.features import Features
 from mooring.allocator.pools import Pool, bits, truth_mask
-from mooring.allocator.rules.capacity import consumed_capacity, content_key, is_plain
+from mooring.allocator.rules.capacity import are_plain, consumed_capacity, content_key
 from mooring.allocator.rules.constraints import AttributeTable, PublishedTables
-from mooring.allocator.rules.consumption import Counters, counters_of
+from mooring.allocator.rules.consumption import Counters, PublishedCounters
 from mooring.allocator.taints import blocking_taint
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceToleration, ResourceSlice
@@ -70,6 +70,7 @@ class PoolFacts:
         "_has_taints",
         "_positions",
         "_published",
+        "_published_counters",
         "_selectors",
         "_tables",
         "_tolerated",
@@ -90,9 +91,11 @@ class PoolFacts:
         features: Features,
         compiler: DeviceCompiler,
         published: PublishedTables | None = None,
+        counters: PublishedCounters | None = None,
     ) -> None:
         self.pool = pool
         self._published = published or PublishedTables(with_lists=features.list_type_attributes)
+        self._published_counters = counters or PublishedCounters()
         self._features = features
         self._compiler = compiler
         self._selectors: dict[str, SelectorAnswers] = {}
@@ -150,7 +153,9 @@ class PoolFacts:
             return None
         if self._counters is None:
             pool = self.pool
-            self._counters = counters_of(pool.devices, pool.other_devices, pool.counter_sets)
+            self._counters = self._published_counters.of(
+                pool.devices, pool.other_devices, pool.counter_sets
+            )
         return self._counters
 
     def selector(self, expression: str) -> SelectorAnswers:
@@ -215,13 +220,13 @@ class PoolFacts:
         yes = self.all
         consumed: dict[int, Mapping[str, Quantity]] = {}
         faults: dict[int, str] = {}
+        if not requests and not self.shareable and are_plain(map(_capacity, self.pool.devices)):
+            return FittingDevices(yes, consumed, faults)
         fractional = self._features.fractional_capacity_range
         known: dict[Hashable, Mapping[str, Quantity] | str | None] = {}
         for position, device in enumerate(self.pool.devices):
             capacity = device.capacity
             is_shareable = self.shareable >> position & 1
-            if not (requests or is_shareable) and is_plain(capacity):
-                continue  # It takes all there is.
             # Most devices of a pool have the same capacity.
             key = content_key(capacity)
             if key not in known:
@@ -248,6 +253,7 @@ class PoolFacts:
 
 
 _taints = attrgetter("taints")
+_capacity = attrgetter("capacity")
 _is_shareable = attrgetter("allow_multiple_allocations")
 _conditions = attrgetter("binding_conditions")
 _consumed_counters = attrgetter("consumes_counters")

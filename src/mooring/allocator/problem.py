@@ -14,7 +14,7 @@ from copy import copy
 
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.interchangeable import alike_devices
-from mooring.allocator.node_view import NodeView
+from mooring.allocator.node_view import AllocatedState, NodeView
 from mooring.allocator.pools import PoolState, bits
 from mooring.allocator.requests import RESULTS_MAX, RequestPlan, Requirements, SubRequest, too_many
 from mooring.allocator.rules.base import InUseRule, Rule, States
@@ -139,6 +139,35 @@ class Problem:
     def capacity_width(self, position: int) -> int:
         """Return the bits of a field of a device's capacity account, with the guard."""
         return field_width(self.view, position)
+
+    def renewed(self, allocated: AllocatedState) -> Problem | None:
+        """Return the problem after other allocations; None if more than that depends on them.
+
+        Without shares, counters, groups and constraints, slots are the same whatever is allocated:
+        what is in use is in the state that a search starts from.
+        """
+        has_shares = self.allocated.shared or allocated.shared
+        if self._depends_on_allocations or has_shares:
+            return None
+        renewed = copy(self)
+        renewed.allocated = allocated
+        renewed.in_use = InUseRule(allocated.whole, self.view.shareable)
+        renewed.rules = [renewed.in_use]
+        renewed.start = [renewed.in_use.start]
+        return renewed
+
+    @property
+    def _depends_on_allocations(self) -> bool:
+        """Whether slots or rules depend on allocations, or a search changes slots."""
+        if len(self.rules) > 1 or self.plan.checks:
+            return True
+        return any(slot.is_lazy or slot.is_reached or slot.open for slot in self.slots.values())
+
+    def __copy__(self) -> Problem:
+        """Return a problem with the same parts; several times as fast as copying without this."""
+        copied = Problem.__new__(Problem)
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def cut(self, stages: int) -> Problem:
         """Return the problem with its first stages only."""

@@ -36,7 +36,10 @@ from mooring.allocator.requests import RESULTS_MAX, SubRequest
 from mooring.allocator.rules.base import States
 
 PROBE_STEPS_MAX = 64
-PLAIN_STEPS = 8  # besides two for each device, before interchangeable devices are looked for
+# Steps before interchangeable devices are looked for, besides one for each device that is wanted:
+# as many as take as long as looking, which depends on the devices that there are.
+PLAIN_STEPS = 4
+DEVICES_PER_PLAIN_STEP = 2
 INTERRUPT_EVERY_STEPS = 64
 
 
@@ -114,7 +117,8 @@ class Search:
         self._names = names
         self._stages = problem.stages
         self._steps_max = steps_max
-        self._plain_steps = PLAIN_STEPS + 2 * problem.devices_wanted
+        in_vain = PLAIN_STEPS + len(problem.view.devices) // DEVICES_PER_PLAIN_STEP
+        self._plain_steps = problem.devices_wanted + in_vain
         self._feasibility = feasibility
         self._interrupt = interrupt  # called now and then; may raise
         self._stack: list[_Fork | _Pick] = []
@@ -383,9 +387,9 @@ def is_short(problem: Problem) -> bool:
 
     Then no search has a solution; and none ends with an error, for that is excluded here.
     """
-    slots = [slot for stage in problem.stages for slot in stage]
-    if problem.is_near_limit or any(slot.is_risky or slot.is_lazy for slot in slots):
-        return False
+    for slot in [slot for stage in problem.stages for slot in stage]:
+        if problem.is_near_limit or slot.is_risky or slot.is_lazy:
+            return False
     return any(all(_is_slot_short(problem, slot) for slot in stage) for stage in problem.stages)
 
 

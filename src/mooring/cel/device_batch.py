@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import repeat
+from operator import attrgetter
 from typing import Any
 
 from mooring.api.quantity import Quantity
@@ -215,19 +216,23 @@ class DeviceBatch:
 
     def _attribute_cells(self, domain: str, name: str) -> Iterator[Any]:
         unreadable = self.unreadable
-        full, short = key_names(self.driver, domain, name)
-        for number, device in enumerate(self._devices):
-            found = device.attributes.get(full) or device.attributes.get(short)
+        for number, found in enumerate(self._named("attributes", domain, name)):
             if found is None or (unreadable and number in unreadable):
                 yield ABSENT
             else:
                 yield attribute_value(found)
 
-    def _capacity_cells(self, domain: str, name: str) -> Iterator[Any]:
+    def _capacity_cells(self, domain: str, name: str) -> list[Any]:
+        found = self._named("capacity", domain, name)
+        return [ABSENT if each is None else each.value for each in found]
+
+    def _named(self, field: str, domain: str, name: str) -> list[Any]:
+        """Return what each device publishes under a name, or None."""
         full, short = key_names(self.driver, domain, name)
-        for device in self._devices:
-            found = device.capacity.get(full) or device.capacity.get(short)
-            yield ABSENT if found is None else found.value
+        entries = list(map(attrgetter(field), self._devices))
+        if full == short:
+            return [each.get(full) for each in entries]
+        return [each.get(full) or each.get(short) for each in entries]
 
     def _planned(self, compiled: Compiled, number: int) -> Any:
         """Return the result for a device by its maps; a text is an error."""
@@ -258,16 +263,20 @@ class DeviceBatch:
 
 def _unreadable(devices: Sequence[Device]) -> set[int]:
     """Return which devices have an attribute without a valid value."""
-    for device in devices:
-        for attribute in device.attributes.values():
-            if (
-                attribute.string_value is None
-                and attribute.int_value is None
-                and attribute.bool_value is None
-                and not _has_valid_value(attribute)
-            ):
-                return {n for n, each in enumerate(devices) if not is_readable(each)}
-    return set()
+    doubtful = {
+        attribute  # most are versions, of which devices have few distinct ones
+        for device in devices
+        for attribute in device.attributes.values()
+        if attribute.string_value is None
+        and attribute.int_value is None
+        and attribute.bool_value is None
+        and attribute.string_values is None
+        and attribute.int_values is None
+        and attribute.bool_values is None
+    }
+    if all(map(_has_valid_value, doubtful)):
+        return set()
+    return {n for n, each in enumerate(devices) if not is_readable(each)}
 
 
 def is_readable(device: Device) -> bool:

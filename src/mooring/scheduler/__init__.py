@@ -8,7 +8,8 @@ for a cluster as it changes.
 features, errors, framework   gates; errors; extension points, statuses and times of plugins
 resources, affinity, topology_spread, pre_filter
                               the parts of a pod that scheduling reads
-pod_signature                 pods alike, read once
+pod_signature, signature_cache
+                              what decides about a pod; pods alike, read once
 volume_binding                what the volume claims of pods mean for nodes
 node_info, topology_state, node_snapshot
                               a node with its pods; pods by topology; all nodes, nominated pods
@@ -18,7 +19,9 @@ plugins                       filters and scores, one module for each plugin of 
 profiles                      plugins and arguments of a configuration file, and what is refused
 binding_conditions            devices that need preparation before a pod is bound
 diagnosis                     why no node is feasible, and the message
+kind_plugins                  which plugins apply to one kind of pods
 node_ranking                  all nodes for one kind of pods, filtered and scored
+size_ranking                  nodes by their scores for all kinds that request the same
 ranking_indexes               indexes that find the best of the feasible nodes
 cluster                       all of it kept up to date
 scheduling_cycle, preemption, pod_groups, reservation

@@ -46,9 +46,9 @@ from mooring.scheduler.pod_signature import (
     PodInfo,
     PodSignature,
     ReadingSettings,
-    SignatureCache,
     pod_key,
 )
+from mooring.scheduler.signature_cache import SignatureCache
 from mooring.scheduler.topology_spread import DefaultSelectors
 from mooring.scheduler.volume_binding import VolumeIndex
 
@@ -372,7 +372,7 @@ class Cluster:
 
     def mark_full(self, name: str) -> None:
         """Remember that a node has no free device, until it gets some back."""
-        self.snapshot.full.add(name)
+        self.snapshot.mark_full(name)
 
     def ranking(
         self,

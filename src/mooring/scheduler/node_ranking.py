@@ -22,11 +22,10 @@ from itertools import chain, islice
 
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.framework import (
-    DYNAMIC_RESOURCES,
-    FILTER,
     RankingWork,
     Unschedulable,
 )
+from mooring.scheduler.kind_plugins import KindPlugins
 from mooring.scheduler.node_info import NodeFacts, NodeInfo
 from mooring.scheduler.node_snapshot import NodeSnapshot
 from mooring.scheduler.plugins import proportional
@@ -36,22 +35,16 @@ from mooring.scheduler.plugins.dynamic_resources import (
     NodeAllocation,
     no_claims,
 )
-from mooring.scheduler.plugins.node_resources import FAST_PATH_SCORES, FastPath, fast_path
 from mooring.scheduler.plugins.registry import (
     DEFAULT_PROFILE,
     Profile,
-    WeightedScore,
-    active_filters,
-    active_scores,
-    has_relative_scores,
-    is_only_spread,
     run_filters,
     score_node,
     score_nodes,
 )
 from mooring.scheduler.pod_signature import PodSignature
 from mooring.scheduler.ranking_indexes import NodesByScore, SpreadRanking
-from mooring.scheduler.topology_state import TopologyState
+from mooring.scheduler.size_ranking import SizeChoice, choice_by_size
 
 NODES_ALL_ASKED_MAX = 100
 
@@ -79,10 +72,9 @@ class NodeRanking:
         self._full = snapshot.full if needs_free_device else frozenset[str]()
         self._generation = -1
         self._touches = self._easings = self._device_touches = 0
-        self._state: TopologyState = snapshot.topology_state(signature)
-        self._filters = active_filters(profile, signature, self._state)
-        self._own_scores: tuple[WeightedScore, ...] = ()
-        self._fast_path: FastPath | None = None
+        self._plugins = KindPlugins(
+            snapshot, signature, work, profile, has_alternatives=self._has_alternatives
+        )
         self._names: list[str] = []
         self._places: dict[str, int] = {}
         self._facts: list[NodeFacts | None] = []  # that the fixed filters have looked at
@@ -93,18 +85,23 @@ class NodeRanking:
         self._scores: list[int] = []
         self._by_score = NodesByScore(0)
         self._overdue: set[int] = set()
-        self._has_relative_scores = partial(has_relative_scores, profile, signature)
         self._new_spread = partial(SpreadRanking, signature, weight=profile.spread_weight)
         self._spread = self._new_spread(())  # used if pods are spread
-        self._is_relative = False
-        self._terms_version = (-1, -1)
+        self._choice: SizeChoice | None = None  # where the scores of its size are enough
 
     # --- choosing -------------------------------------------------------------------------------
 
     def choose(self, claims: FilterClaims = no_claims) -> tuple[NodeInfo, NodeAllocation] | None:
         """Return the best feasible node and its allocation, or None if there is none."""
+        choice = self._choice_by_size()
+        if choice is not None:
+            ask = partial(self._plugins.answer, claims)
+            found = choice.choose(self._snapshot, self._full, self._plugins.rejected, ask)
+            if found is None:
+                self._note_refused(choice.refused)
+            return found
         self._refresh()
-        if self._is_relative:
+        if self._plugins.is_relative:
             return self._choose_scored(claims)
         if len(self._names) < NODES_ALL_ASKED_MAX:
             self._ask_all(claims)
@@ -119,6 +116,23 @@ class NodeRanking:
                         return self._info(place), allocation
             by_score.put(place, None)
         return None
+
+    def _choice_by_size(self) -> SizeChoice | None:
+        """Return the choice among nodes scored for all pods of the size, if that is enough."""
+        snapshot, work = self._snapshot, self._work
+        self._follow_plugins()
+        if self._choice is None or self._plugins.is_relative or work.times is not None:
+            return None
+        if len(snapshot.nodes) < NODES_ALL_ASKED_MAX or not self._choice.can_choose(snapshot, work):
+            return None
+        return self._choice
+
+    def _note_refused(self, places: Iterable[int]) -> None:
+        """Remember which nodes have no devices, for the diagnosis that follows."""
+        self._refresh()
+        for place in places:
+            if self._claim_statuses[place] is None:
+                self._claim_statuses[place] = CANNOT_ALLOCATE
 
     def find_any(
         self, claims: FilterClaims = no_claims, preferred: Iterable[str] = (), *, asked_max: int
@@ -162,7 +176,7 @@ class NodeRanking:
     def _choose_scored(self, claims: FilterClaims) -> tuple[NodeInfo, NodeAllocation] | None:
         """Return the best of all feasible nodes, where scores are relative to each other."""
         is_other = self._has_alternatives or self._work.times is not None
-        if not is_other and is_only_spread(self._profile, self._signature, self._state):
+        if not is_other and self._plugins.are_spread_only:
             places = self._best_spread(claims)
         else:
             places = self._scored(claims)
@@ -178,10 +192,10 @@ class NodeRanking:
         self._ask_all(claims, sorted(spread.stale))
         for place in spread.stale:
             score = self._scores[place] if self._may_fit(place) else None
-            spread.put(place, self._info(place), self._state, score)
+            spread.put(place, self._info(place), self._plugins.state, score)
         self._work.nodes_compared += len(spread.stale)
         spread.stale.clear()
-        return spread.best(self._state)
+        return spread.best(self._plugins.state)
 
     def _scored(self, claims: FilterClaims, within: Collection[str] | None = None) -> list[int]:
         """Return all feasible nodes, the best first, and of equals the first by name."""
@@ -192,7 +206,8 @@ class NodeRanking:
         places = [place for place in asked if self._may_fit(place)]
         nodes = [self._info(place) for place in places]
         self._work.nodes_compared += len(nodes)
-        scores = score_nodes(self._profile, self._signature, nodes, self._state, self._work.times)
+        state = self._plugins.state
+        scores = score_nodes(self._profile, self._signature, nodes, state, self._work.times)
         if self._has_alternatives:
             by_claims = proportional([self._claim_scores[place] for place in places])
             weight = self._profile.claims_weight
@@ -213,20 +228,9 @@ class NodeRanking:
 
     def _ask(self, place: int, claims: FilterClaims) -> NodeAllocation | Unschedulable:
         """Ask a node for its devices and remember the answer."""
-        self._work.nodes_asked += 1
         self._spread.stale.add(place)
-        info = self._info(place)
-        times = self._work.times
-        if times is None or claims is no_claims:
-            answer = claims(info)
-        else:
-            answer = times.run(DYNAMIC_RESOURCES, FILTER, claims, info)
+        answer = self._plugins.answer(claims, self._info(place))
         if isinstance(answer, NodeAllocation):
-            after = self._filters.after_claims
-            status = run_filters(after, self._signature, info, self._state) if after else None
-            if status is not None:
-                self._claim_statuses[place] = status
-                return status
             self._claim_statuses[place] = ALLOCATABLE
             self._claim_scores[place] = answer.score
         else:
@@ -240,15 +244,10 @@ class NodeRanking:
 
     def _refresh(self) -> None:
         snapshot = self._snapshot
-        self._state = snapshot.topology_state(self._signature)
+        self._follow_plugins()
         touched = snapshot.touched_since(self._touches)
         eased = snapshot.eased_since(self._easings)
-        if (
-            self._generation != snapshot.generation
-            or touched is None
-            or eased is None
-            or not self._has_same_plugins()
-        ):
+        if self._generation != snapshot.generation or touched is None or eased is None:
             self._begin()
             return
         if snapshot.device_touches != self._device_touches:
@@ -257,27 +256,30 @@ class NodeRanking:
             self._spread.stale.update(range(len(self._names)))
             self._device_touches = snapshot.device_touches
             self._list_again()
-        self._spread.stale.update(self._places[n] for n in touched if n in self._places)
+        if self._plugins.is_relative:  # else the spread is not looked at
+            self._spread.stale.update(self._places[n] for n in touched if n in self._places)
         self._look_at(touched, eased)
-        if self._filters.reads_other_nodes and snapshot.touches != self._touches:
+        if self._plugins.filters.reads_other_nodes and snapshot.touches != self._touches:
             self._filter_all()
         self._touches, self._easings = snapshot.touches, snapshot.easings
 
-    def _has_same_plugins(self) -> bool:
-        """Return whether the same filters apply as before, and note whether scores are relative."""
-        state, before = self._state, self._terms_version
-        self._terms_version = self._snapshot.terms_version
-        if state.is_idle and self._terms_version == before:
-            return True
-        self._is_relative = self._has_alternatives or self._has_relative_scores(self._state)
-        return active_filters(self._profile, self._signature, state) == self._filters
+    def _follow_plugins(self) -> None:
+        """Find out which plugins apply; with others, all nodes are looked at again."""
+        plugins, was_relative = self._plugins, self._plugins.is_relative
+        if plugins.follow():
+            self._generation = -1
+            self._choice = None
+            if plugins.path is not None and not plugins.filters.reads_other_nodes:
+                self._choice = choice_by_size(self._snapshot, self._signature, plugins.path)
+        elif plugins.is_relative and not was_relative:
+            self._spread.stale.update(range(len(self._names)))
 
     def _look_at(self, touched: Collection[str], eased: Collection[str]) -> None:
         """Filter the nodes that changed, unless that cannot make a difference."""
         places, claim_statuses, statuses = self._places, self._claim_statuses, self._statuses
         scores, put = self._scores, self._by_score.put
         full, nodes, facts, fixed = self._full, self._snapshot.nodes, self._facts, self._fixed
-        path = None if self._work.measured_left else self._fast_path
+        path = None if self._work.measured_left else self._plugins.path
         judged = 0
         for name in touched:
             place = places.get(name)
@@ -319,19 +321,12 @@ class NodeRanking:
         self._generation = snapshot.generation
         self._touches, self._easings = snapshot.touches, snapshot.easings
         self._device_touches = snapshot.device_touches
-        self._terms_version = snapshot.terms_version
-        self._is_relative = self._has_alternatives or self._has_relative_scores(self._state)
         named = signature.node_names
         names = snapshot.nodes if named is None else (n for n in named if n in snapshot.nodes)
         self._names = sorted(names)
         self._places = {name: place for place, name in enumerate(self._names)}
         self._claim_statuses = [None] * len(self._names)
         self._claim_scores = [0] * len(self._names)
-        self._filters = active_filters(self._profile, signature, self._state)
-        self._own_scores, scored = active_scores(self._profile, signature, self._state)
-        self._fast_path = None
-        if self._filters.has_fast_path and scored <= FAST_PATH_SCORES:
-            self._fast_path = fast_path(signature, snapshot.inputs.class_resources)
         self._facts = [None] * len(self._names)
         self._fixed = [None] * len(self._names)
         self._overdue.clear()
@@ -343,29 +338,7 @@ class NodeRanking:
         self._scores = [0] * count
         self._by_score = NodesByScore(count)
         self._spread = self._new_spread(range(count))
-        if self._fast_path is None or self._filters.fixed:
-            for place in range(count):
-                self._filter(place)
-        else:
-            self._fast_filter_all(self._fast_path)
-
-    def _fast_filter_all(self, path: FastPath) -> None:
-        """Filter and score every node by its free resources, without a call for each."""
-        nodes, facts, scores = self._snapshot.nodes, self._facts, self._scores
-        put = self._by_score.put
-        rest = []
-        timed = self._work.measured_left
-        for place, name in enumerate(self._names):
-            info = nodes[name]
-            facts[place] = info.facts
-            score = path(info) if place >= timed else None
-            if score is None:
-                rest.append(place)
-            else:
-                scores[place] = score
-                put(place, score)
-        self._work.nodes_filtered += len(self._names) - len(rest)
-        for place in rest:
+        for place in range(count):
             self._filter(place)
 
     def _filter(self, place: int) -> None:
@@ -375,19 +348,20 @@ class NodeRanking:
         if self._work.measured_left and self._work.times is not None:
             times = (self._work.times, self._profile)
             self._work.measured_left -= 1
-        signature, state = self._signature, self._state
+        signature, plugins = self._signature, self._plugins
+        state = plugins.state
         info = self._snapshot.nodes[self._names[place]]
         if info.facts is not self._facts[place]:
             self._facts[place] = info.facts
-            self._fixed[place] = run_filters(self._filters.fixed, signature, info, state, times)
+            self._fixed[place] = run_filters(plugins.filters.fixed, signature, info, state, times)
         status = self._fixed[place]
         score = None
-        if status is None and self._fast_path is not None and times is None:
-            score = self._fast_path(info)
+        if status is None and plugins.path is not None and times is None:
+            score = plugins.path(info)
         if status is None and score is None:
-            status = run_filters(self._filters.varying, signature, info, state, times)
+            status = run_filters(plugins.filters.varying, signature, info, state, times)
             if status is None:
-                score = score_node(self._own_scores, signature, info, times)
+                score = score_node(plugins.own_scores, signature, info, times)
         self._statuses[place] = status
         if status is None:
             assert score is not None

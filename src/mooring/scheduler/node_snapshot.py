@@ -11,16 +11,28 @@ Whoever remembers something about nodes asks `touched_since` which of them to lo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.api.core.node import Node
 from mooring.kit.lru import LRU
 from mooring.scheduler.node_info import NO_READERS, NodeFacts, NodeInfo, NodeReaders, read_facts
 from mooring.scheduler.pod_signature import PodInfo, PodSignature
 from mooring.scheduler.topology_state import TopologyInputs, TopologyState
+
+if TYPE_CHECKING:
+    from mooring.scheduler.size_ranking import SizeScores
 
 STATES_MAX = 256
 JOURNAL_MAX = 4096
@@ -33,6 +45,14 @@ class PodMove(NamedTuple):
     pod: PodInfo
     node: str
     sign: int
+
+
+class NodePlaces(NamedTuple):
+    """The nodes in the order of their names; the place of a node is its index."""
+
+    generation: int
+    names: Sequence[str]
+    place_of: Mapping[str, int]
 
 
 class _CachedState(NamedTuple):
@@ -60,6 +80,10 @@ class NodeSnapshot:
         self.touches = 0  # how often a node was touched
         self._eased: deque[str] = deque(maxlen=JOURNAL_MAX)
         self.easings = 0  # how often a node may have more free than before
+        self.size_scores: LRU[Hashable, SizeScores] = LRU(STATES_MAX)
+        self._places = NodePlaces(0, (), {})
+        self._filled: deque[str] = deque(maxlen=JOURNAL_MAX)
+        self.fillings = 0  # how often a node was found to be full
         self.full: set[str] = set()  # nodes that were found to have no free device, and have none
         self.device_touches = 0  # how often devices changed that any node may see
 
@@ -67,6 +91,15 @@ class NodeSnapshot:
     def nodes(self) -> Mapping[str, NodeInfo]:
         """The nodes by name, with the pods on them."""
         return self.inputs.nodes
+
+    @property
+    def places(self) -> NodePlaces:
+        """The nodes in the order of their names, the same object for a generation."""
+        if self._places.generation != self.generation:
+            names = sorted(self.nodes)
+            place_of = {name: place for place, name in enumerate(names)}
+            self._places = NodePlaces(self.generation, names, place_of)
+        return self._places
 
     def node(self, name: str) -> Node:
         """Return the API object of a node."""
@@ -85,6 +118,13 @@ class NodeSnapshot:
             self.easings += 1
             self.full.discard(name)
 
+    def mark_full(self, name: str) -> None:
+        """Record that a node has no free device."""
+        if name not in self.full:
+            self.full.add(name)
+            self._filled.append(name)
+            self.fillings += 1
+
     def touch_devices(self) -> None:
         """Record that devices changed that any node may see."""
         self.device_touches += 1
@@ -102,6 +142,10 @@ class NodeSnapshot:
     def eased_since(self, easings: int) -> Collection[str] | None:
         """Return the nodes that may have more free since then; None: all may have."""
         return _last(self._eased, self.easings - easings)
+
+    def filled_since(self, fillings: int) -> Collection[str] | None:
+        """Return the nodes that were found to be full since then; None: all may have been."""
+        return _last(self._filled, self.fillings - fillings)
 
     # --- nodes, namespaces and classes ----------------------------------------------------------
 

@@ -1,8 +1,7 @@
 """The signature of a pod: everything that decides where it goes, read once for all alike.
 
 Pods of one template have one signature: they differ in name, node and mounted tokens, none of
-which decides anything. What does decide is encoded as bytes, for some µs; pods with the same bytes
-share a signature (`SignatureCache`), so a thousand of them are read once.
+which decides anything. `SignatureCache` reads a thousand of them once.
 
 A signature holds what depends on the pod alone: sums of requests, sets in place of lists, selectors
 that were read. What depends on other pods is in the `TopologyState` of the signature. A plugin that
@@ -11,27 +10,19 @@ reads something else of a pod declares a reader; what it read is in `by_plugin`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from operator import attrgetter, is_
-from typing import Any
+from typing import Any, NamedTuple
 
-import msgspec
 from msgspec import Struct
 
 from mooring.api.core.pod import (
     DEFAULT_SCHEDULER,
-    DISRUPTION_TARGET,
-    Container,
-    ContainerStatus,
     Pod,
 )
 from mooring.api.labels import EVERYTHING, Selector, SelectorFault
 from mooring.api.node_affinity import NodeNeed, read_need
 from mooring.api.tolerations import Tolerations
-from mooring.claims.pod_claims import group_name
-from mooring.claims.pod_resources import RESIZE_PENDING
-from mooring.kit.lru import LRU
 from mooring.scheduler.affinity import (
     NO_TERMS,
     AffinityTerms,
@@ -69,12 +60,8 @@ from mooring.scheduler.topology_spread import (
 )
 
 LabelsKey = tuple[tuple[str, str], ...]
-PodReaders = Mapping[str, Callable[[Pod], Hashable]]  # by plugin
 
-SIGNATURES_MAX = 8192
-PREEMPTED = "PreemptionByScheduler"  # the reason of the condition of victims
 FIT = "NodeResourcesFit"
-NO_READERS: PodReaders = {}
 
 
 class PodReading(Struct, frozen=True):
@@ -165,98 +152,50 @@ class PodInfo(Struct, frozen=True, gc=False):
         return f"{self.signature.namespace}/{self.name}"
 
 
-def _is_preempted(pod: Pod) -> bool:
-    return any(
-        (each.type, each.status, each.reason) == (DISRUPTION_TARGET, "True", PREEMPTED)
-        for each in pod.status.conditions
-    )
-
-
 def pod_key(pod: Pod) -> str:
     """Return the identity of a pod: its uid, or its name before it has one."""
     metadata = pod.metadata
     return metadata.uid or f"{metadata.namespace}/{metadata.name}"
 
 
-class SignatureCache:
-    """Signatures of pods; the least recently used one is evicted first."""
+class PodAmounts(NamedTuple):
+    """The resources that a pod requests, in all the ways in which they are counted."""
 
-    def __init__(
-        self,
-        settings: ReadingSettings = DEFAULT_SETTINGS,
-        readers: PodReaders = NO_READERS,
-        *,
-        signatures_max: int = SIGNATURES_MAX,
-    ) -> None:
-        self.settings = settings
-        self.signed = 0  # signatures that were made
-        self._readers = readers
-        self._cached: LRU[Hashable, PodSignature] = LRU(signatures_max)
-        # The inputs of the last signature: the same pod often follows at once, with its node.
-        self._last: tuple[tuple[object, ...], bytes] = ((), b"")
+    requests: ResourceAmounts
+    non_zero_requests: NonZeroRequests
+    requests_on_node: ResourceAmounts
+    non_zero_requests_on_node: NonZeroRequests
+    scored_requests: Mapping[str, tuple[int, ...]]
 
-    def of(self, pod: Pod, *, spread_selector: Selector = EVERYTHING) -> PodSignature:
-        """Return the signature of a pod without a node."""
-        return self._signature(pod, pod.spec.node_name, spread_selector)
 
-    def pod_info(self, pod: Pod) -> PodInfo:
-        """Return a pod that is on a node, whichever it is."""
-        started = pod.status.start_time
-        is_terminating = pod.metadata.deletion_timestamp is not None
-        return PodInfo(
-            key=pod_key(pod),
-            signature=self._signature(pod, "", EVERYTHING),
-            is_terminating=is_terminating,
-            name=pod.metadata.name,
-            priority=pod.spec.priority or 0,
-            started=None if started is None else started.instant,
-            group=group_name(pod),
-            is_preempted=is_terminating and _is_preempted(pod),
-        )
-
-    def _signature(self, pod: Pod, node_name: str, spread_selector: Selector) -> PodSignature:
-        key: tuple[Hashable, ...] = (self._content(pod, node_name), spread_selector)
-        own: dict[str, Any] = {}
-        if self._readers:
-            own = {plugin: read(pod) for plugin, read in self._readers.items()}
-            key = (*key, *own.values())
-        signature = self._cached.get(key)
-        if signature is not None:
-            return signature
-        if node_name != pod.spec.node_name:
-            spec = msgspec.structs.replace(pod.spec, node_name=node_name)
-            pod = msgspec.structs.replace(pod, spec=spec)
-        signature = sign(pod, self.settings, spread_selector=spread_selector, by_plugin=own)
-        self.signed += 1
-        self._cached.put(key, signature)
-        return signature
-
-    def _content(self, pod: Pod, node_name: str) -> bytes:
-        parts = (
-            node_name,
-            *_parts(pod.metadata),
-            *_parts_of_spec(pod.spec),
-            # The status of a new pod differs in the names of its claims alone.
-            *(each or None for each in _parts_of_status(pod.status)),
-        )
-        last, content = self._last
-        if len(parts) != len(last) or not all(map(is_, parts, last)):
-            content = _encoder.encode(_essence(pod, node_name))
-            self._last = (parts, content)
-        return content
+def read_amounts(pod: Pod, settings: ReadingSettings) -> PodAmounts:
+    """Return the amounts that a pod requests; limits replace missing requests."""
+    with_claims = settings.counts_claims
+    return PodAmounts(
+        requests=requests_of(pod),
+        non_zero_requests=non_zero_requests_of(pod),
+        requests_on_node=requests_on_node(pod, with_claims=with_claims),
+        non_zero_requests_on_node=non_zero_requests_on_node(pod, with_claims=with_claims),
+        scored_requests={
+            plugin: scored_requests_of(pod, resources, as_fit=plugin == FIT)
+            for plugin, resources in settings.reading_of(pod).scored_resources
+        },
+    )
 
 
 def sign(
     pod: Pod,
     settings: ReadingSettings = DEFAULT_SETTINGS,
     *,
+    amounts: PodAmounts | None = None,
     spread_selector: Selector = EVERYTHING,
     by_plugin: Mapping[str, Any] | None = None,
 ) -> PodSignature:
-    """Return the signature of a pod with defaults: limits replace missing requests.
+    """Return the signature of a pod with defaults; its amounts may be known already.
 
     `spread_selector` selects the pods that it is spread with by default: see `DefaultSelectors`.
     """
+    amounts = amounts or read_amounts(pod, settings)
     spec, labels = pod.spec, pod.metadata.labels
     terms = read_affinity_terms(pod)
     reading = settings.reading_of(pod)
@@ -268,8 +207,8 @@ def sign(
         namespace=pod.metadata.namespace,
         labels=labels,
         labels_key=tuple(sorted(labels.items())),
-        requests=requests_of(pod),
-        non_zero_requests=non_zero_requests_of(pod),
+        requests=amounts.requests,
+        non_zero_requests=amounts.non_zero_requests,
         host_ports=host_ports(pod),
         required_node_affinity=read_need(pod),
         node_name=spec.node_name,
@@ -284,19 +223,14 @@ def sign(
         spread_constraints=NO_CONSTRAINTS
         if isinstance(constraints, SelectorFault)
         else constraints,
-        requests_on_node=requests_on_node(pod, with_claims=settings.counts_claims),
-        non_zero_requests_on_node=non_zero_requests_on_node(
-            pod, with_claims=settings.counts_claims
-        ),
+        requests_on_node=amounts.requests_on_node,
+        non_zero_requests_on_node=amounts.non_zero_requests_on_node,
         pre_filter_status=not_tried(pod, settings)
         or named.conflict
         or unreadable(terms, constraints, preferred),
         by_plugin=by_plugin or {},
         reading=reading,
-        scored_requests={
-            plugin: scored_requests_of(pod, resources, as_fit=plugin == FIT)
-            for plugin, resources in reading.scored_resources
-        },
+        scored_requests=amounts.scored_requests,
     )
 
 
@@ -324,74 +258,3 @@ def _images(pod: Pod) -> tuple[str, ...]:
 
 def _with_tag(image: str) -> str:
     return f"{image}:latest" if image.rfind(":") <= image.rfind("/") else image
-
-
-# --- inputs of a signature ------------------------------------------------------------------------
-
-# All that `_essence` reads.
-_parts = attrgetter("namespace", "labels")
-_parts_of_spec = attrgetter(
-    "init_containers",
-    "containers",
-    "volumes",
-    "node_selector",
-    "affinity",
-    "tolerations",
-    "topology_spread_constraints",
-    "overhead",
-    "resources",
-    "scheduler_name",
-    "runtime_class_name",
-    "scheduling_gates",
-    "host_network",
-    "host_users",
-)
-_parts_of_status = attrgetter(
-    "allocated_resources",
-    "resources",
-    "node_allocatable_resource_claim_statuses",
-    "init_container_statuses",
-    "container_statuses",
-    "conditions",
-)
-
-
-def _essence(pod: Pod, node_name: str) -> Any:
-    """Return all fields that `sign` reads, and nothing else."""
-    spec, status = pod.spec, pod.status
-    return (
-        node_name,
-        pod.metadata.namespace,
-        pod.metadata.labels,
-        [_of_container(container) for container in spec.init_containers],
-        [_of_container(container) for container in spec.containers],
-        [volume for volume in spec.volumes if _matters(volume)],
-        (spec.node_selector, spec.affinity, spec.tolerations, spec.topology_spread_constraints),
-        (spec.overhead, spec.resources, spec.scheduler_name, spec.runtime_class_name),
-        (spec.scheduling_gates, spec.host_network, spec.host_users),
-        (status.allocated_resources, status.resources),
-        status.node_allocatable_resource_claim_statuses,
-        [_of_status(one) for one in status.init_container_statuses],
-        [_of_status(one) for one in status.container_statuses],
-        [one.reason for one in status.conditions if one.type == RESIZE_PENDING],
-    )
-
-
-def _of_container(container: Container) -> Any:
-    mounts = [m for m in container.volume_mounts if isinstance(m, dict) and "bindMountOptions" in m]
-    return (
-        (container.name, container.image, container.restart_policy, container.ports),
-        (container.resources, container.restart_policy_rules, mounts),
-    )
-
-
-def _of_status(status: ContainerStatus) -> Any:
-    return (status.name, status.allocated_resources, status.resources)
-
-
-def _matters(volume: Any) -> bool:
-    """Return whether a volume can decide; tokens, whose names are made up, cannot."""
-    return isinstance(volume, dict) and "projected" not in volume
-
-
-_encoder = msgspec.json.Encoder(enc_hook=str, order="deterministic")  # of quantities

@@ -52,12 +52,19 @@ class NodesByScore:
             by_score[score] = by_score.get(score, 0) | bit
         self._listed[place] = score
 
-    def best(self) -> int | None:
-        """Return the place of the highest score, the first of equals; None if none is listed."""
-        if not self._by_score:
+    def best(self, besides: int = 0) -> int | None:
+        """Return the place of the highest score, the first of equals; None if none is listed.
+
+        Places in the set `besides` do not count.
+        """
+        by_score = self._by_score
+        if not by_score:
             return None
-        places = self._by_score[max(self._by_score)]
-        return (places & -places).bit_length() - 1
+        places = by_score[max(by_score)] & ~besides
+        if not places:
+            others = (by_score[score] & ~besides for score in sorted(by_score, reverse=True))
+            places = next(filter(None, others), 0)
+        return (places & -places).bit_length() - 1 if places else None
 
 
 class _Alike(NamedTuple):

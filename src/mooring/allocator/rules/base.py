@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 State = Any
 States = list[State]  # by index of the rule; never changed, only copied
-# The picks so far: exclusive devices, shared ones, the claim served last, and its exclusive ones.
+# The devices that are not free: those with one user each, that were picked or allocated before;
+# picks of devices that can be shared; the claim served last, and its picks with one user each.
 Picks = tuple[int, int, int, int]
 
 
@@ -59,20 +60,18 @@ class InUseRule(NarrowingRule):
     """A device has one user, unless it can be shared; admin access may join other claims' users."""
 
     index = 0
-    start: Picks = (0, 0, -1, 0)
 
     def __init__(self, whole: int, shareable: int) -> None:
-        self.whole = whole
+        self.start: Picks = (whole, 0, -1, 0)
         self.shareable = shareable
 
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:
         """Return the candidates that are free for the slot."""
         picks: Picks = states[0]
-        exclusive, _, claim, mine = picks
         request = slot.request
         if not request.is_admin:
-            return candidates & ~(self.whole | exclusive)
-        return candidates & ~mine if claim == request.claim else candidates
+            return candidates & ~picks[0]
+        return candidates & ~picks[3] if picks[2] == request.claim else candidates
 
     def add(self, states: States, slot: Slot, position: int) -> Picks:
         """Return the picks with one more."""

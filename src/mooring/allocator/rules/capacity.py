@@ -12,7 +12,8 @@ consumedCapacity, in `allocation`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from operator import attrgetter
 
 from mooring.allocator.errors import CapacityError
 from mooring.api.quantity import Quantity
@@ -21,6 +22,9 @@ from mooring.api.resource.v1 import (
     CapacityRequestPolicyRange,
     DeviceCapacity,
 )
+
+_policy = attrgetter("request_policy")
+_amount = attrgetter("value")
 
 INT64_MAX = 2**63 - 1
 
@@ -54,12 +58,15 @@ def consumed_capacity(
     return consumed
 
 
-def is_plain(capacity: Mapping[str, DeviceCapacity]) -> bool:
-    """Return whether a request for no particular amount fits: it consumes all of the capacity."""
-    for each in capacity.values():
-        if each.request_policy is not None or each.value.sign < 0:
-            return False
-    return True
+def are_plain(capacities: Iterable[Mapping[str, DeviceCapacity]]) -> bool:
+    """Return whether a request for no particular amount fits: it takes all that devices have."""
+    entries = [each for capacity in capacities for each in capacity.values()]
+    if any(map(_policy, entries)):
+        return False
+    amounts = list(map(_amount, entries))
+    # Quantities of the same text are mostly one object.
+    distinct = dict(zip(map(id, amounts), amounts, strict=True)).values()
+    return all(amount.sign >= 0 for amount in distinct)
 
 
 def content_key(capacity: Mapping[str, DeviceCapacity]) -> Hashable:

@@ -10,8 +10,10 @@ A device that can be shared pays for its counters once, with its first share.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from math import gcd
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.allocator.errors import CapacityError
@@ -60,22 +62,21 @@ class ConsumptionRule(Rule):
         self.capacity = capacity  # by position: account
         self.shared = shared  # devices with shares, whose counters are paid for
 
-    def charges(self, picks: Picks, slot: Slot, position: int) -> list[tuple[int, int]]:
+    def _charges(self, picks: Picks, slot: Slot, position: int) -> Sequence[tuple[int, int]]:
         """Return how much a pick consumes of which accounts."""
-        charges = []
         counters = self.counters.get(position)
-        if counters is not None and not (self.shared | picks[1]) >> position & 1:
-            charges.append(counters)
+        if counters is not None and (self.shared | picks[1]) >> position & 1:
+            counters = None  # They are paid for.
         account = self.capacity.get(position)
-        if account is not None:
-            charges.append((account, slot.takes[position]))
-        return charges
+        if account is None:
+            return (counters,) if counters is not None else ()
+        charge = (account, slot.takes[position])
+        return (counters, charge) if counters is not None else (charge,)
 
     def take(self, states: States, slot: Slot, position: int) -> Mapping[int, int] | None:
         """Return the charged accounts after the pick; None if one has too little."""
         taken: Mapping[int, int] = states[self.index]
-        changed: dict[int, int] | None = None
-        for account, amount in self.charges(states[0], slot, position):
+        for account, amount in self._charges(states[0], slot, position):
             left = taken.get(account)
             if left is None:
                 left = self.left[account]
@@ -85,12 +86,9 @@ class ConsumptionRule(Rule):
             rest = (left | guards) - amount
             if rest & guards != guards:
                 return None
-            if account in self.fixed:
-                continue
-            if changed is None:
-                changed = dict(taken)
-            changed[account] = rest ^ guards
-        return taken if changed is None else changed
+            if account not in self.fixed:
+                taken = {**taken, account: rest ^ guards}
+        return taken
 
 
 class CountersFirst(Rule):
@@ -220,6 +218,10 @@ def pack_takes(view: NodeView, consumed_of: Consumed) -> dict[int, int]:
     return takes
 
 
+_consumed = attrgetter("consumes_counters")
+
+PUBLISHED_MAX = 8  # sorts of pools whose counters are remembered
+
 CounterKey = tuple[str, str]  # counter set, counter
 
 
@@ -271,6 +273,25 @@ def amounts_of(device: Device) -> Iterator[tuple[CounterKey, int]]:
     for consumption in device.consumes_counters:
         for name, counter in consumption.counters.items():
             yield (consumption.counter_set, name), counter.value.nano
+
+
+class PublishedCounters:
+    """Counters of pools; pools whose devices consume the same share them."""
+
+    def __init__(self) -> None:
+        self._recent: deque[tuple[object, Counters]] = deque(maxlen=PUBLISHED_MAX)
+
+    def of(
+        self, devices: Sequence[Device], others: Sequence[Device], sets: Mapping[str, CounterSet]
+    ) -> Counters:
+        """Return the counters of a pool."""
+        consumed = [*map(_consumed, devices)], [*map(_consumed, others)], sets
+        for published, counters in self._recent:
+            if published == consumed:
+                return counters
+        counters = counters_of(devices, others, sets)
+        self._recent.appendleft((consumed, counters))
+        return counters
 
 
 def counters_of(

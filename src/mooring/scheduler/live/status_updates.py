@@ -34,7 +34,7 @@ from mooring.scheduler.live.effects import (
 from mooring.scheduler.plugins.claim_needs import claim_key
 from mooring.scheduler.plugins.dynamic_resources import ClaimDeallocation
 from mooring.scheduler.pod_groups import GroupDecision, UnitDecision
-from mooring.scheduler.pod_signature import PREEMPTED
+from mooring.scheduler.signature_cache import PREEMPTED
 
 EXPLAINED = "SchedulingExplained"  # the reason of Mooring's own event
 SCHEDULED = "Scheduled"
