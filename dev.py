@@ -28,6 +28,9 @@ PODMAN = TOOLS / "podman"
 PROMETHEUS = TOOLS / "prometheus" / "usr" / "bin"
 HELM = TOOLS / "helm" / "bin" / "helm"
 WHEELS = TOOLS / "wheels"  # of the image that tests build
+CHROMIUM = TOOLS / "chromium"
+# Its fonts come with it, so that pictures of the page look the same on every machine.
+CHROMIUM_PACKAGES = ["chromium-headless-shell", "fonts-inter", "fonts-dejavu-core"]
 SHELLS = TOOLS / "shells"
 # Releases of Debian whose kubectl the tests try: 1.32 and 1.36. That of bookworm does not know our
 # kinds; a machine that has one of its own needs the first no more.
@@ -144,6 +147,7 @@ def test(arguments: list[str]) -> int:
     ensure_prometheus()
     ensure_helm()
     ensure_wheels()
+    ensure_chromium()
     ensure_shells()
     ensure_tools()
     if arguments == [SWEEPS]:
@@ -432,6 +436,26 @@ def ensure_wheels() -> None:
             print("wheels cannot be had: tests of the image will be skipped", flush=True)
             return
     stamp.write_text(wanted)
+
+
+def chromium_program() -> Path:
+    """Return where the Chromium without windows is, or would be."""
+    return CHROMIUM / "usr" / "lib" / "chromium" / "chromium-headless-shell"
+
+
+def ensure_chromium() -> None:
+    """Unpack Debian's Chromium without windows into .tools, with libraries and fonts."""
+    if chromium_program().exists():
+        return
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        print("no apt-get: tests of the page in a browser will be skipped", flush=True)
+        return
+    print("fetching chromium into .tools …", flush=True)
+    if not _unpack_with_needs(CHROMIUM_PACKAGES, CHROMIUM) and os.geteuid() == 0:
+        _quiet_status(["apt-get", "update", "-qq"], TOOLS)
+        _unpack_with_needs(CHROMIUM_PACKAGES, CHROMIUM)
+    if not chromium_program().exists():
+        print("chromium cannot be had: tests of the page in a browser will be skipped", flush=True)
 
 
 def ensure_shells() -> None:

@@ -22,7 +22,7 @@ from mooring.api.resource.v1 import (
 )
 from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.topology import html, svg, topology
+from mooring.insight.topology import svg, topology
 
 DRIVER = "gpu.example.com"
 DEVICES = 10  # of one node; four of them are held, by two claims
@@ -37,13 +37,10 @@ def main() -> None:
         built = time.perf_counter()
         image = svg(found, title="Fleet")
         drawn = time.perf_counter()
-        page = html(found, title="Fleet")
-        ended = time.perf_counter()
         print(
             f"{nodes:5} nodes, {nodes * DEVICES:6,} devices: "
             f"topology {_ms(built - started)}, "
-            f"svg {_ms(drawn - built)} {len(image) // 1024:,} KB, "
-            f"html {_ms(ended - drawn)} {len(page) // 1024:,} KB"
+            f"svg {_ms(drawn - built)} {len(image) // 1024:,} KB"
         )
 
 

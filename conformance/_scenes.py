@@ -30,7 +30,8 @@ from mooring.apiserver.settings import Settings
 _TOKEN = "scenes"  # noqa: S105
 SETTLE_S = 0.02
 TRIES_MAX = 50
-OWN_WARNING = "is stored, but has no effect"
+# What nothing acts on, as a whole or in part.
+OWN_WARNING = re.compile("is stored, but has no effect|^.{0,10}Service (type|with) ")
 _CHOSEN = ("clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort")
 _ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+")
 
@@ -87,8 +88,12 @@ def _without_choice(key: str, value: Any) -> Any:
     if key in _CHOSEN:
         return _form(value)
     if key == "managedFields":  # Their order depends on the seconds in which they wrote.
-        value = sorted(value, key=lambda each: (each["manager"], each.get("subresource", "")))
+        value = sorted(value, key=_owner)
     return without_choices(value)
+
+
+def _owner(entry: dict[str, Any]) -> tuple[str, ...]:
+    return (entry["manager"], entry.get("subresource", ""), entry["apiVersion"])
 
 
 def _form(value: Any) -> Any:

@@ -110,6 +110,7 @@ def _dependencies(
     product: str, pins: Mapping[str, Pin], others: Sequence[Vendored]
 ) -> list[dict[str, Any]]:
     needs: dict[str, list[str]] = {product: [_file_purl(each) for each in others]}
+    needs |= {_file_purl(each): [] for each in others}
     needs |= {_purl(pin): [] for _, pin in sorted(pins.items())}
     for _, pin in sorted(pins.items()):
         for user in pin.needed_by:

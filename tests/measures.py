@@ -26,8 +26,10 @@ SMALL_MODULE_LINES = 60
 # Modules that stand alone although they are small and one module imports them.
 REASONS: dict[str, str] = {
     "mooring.sources.large_files": "inputs would be too long with it",
+    "mooring.apiserver.http.extensions": "what the server knows of packages above it",
     "mooring.insight.reports.github": "one module per format of reports",
     "mooring.scheduler.plugins.image_locality": "one module per plugin of Kubernetes",
+    "mooring.web.asking": "the only threads of the page",
 }
 
 

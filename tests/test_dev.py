@@ -109,6 +109,15 @@ def test_it_is_said_when_podman_cannot_be_had(
     assert "tests of containers by podman will be skipped" in capsys.readouterr().out
 
 
+def test_it_is_said_when_chromium_cannot_be_had(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(dev, "CHROMIUM", tmp_path)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    dev.ensure_chromium()
+    assert "tests of the page in a browser will be skipped" in capsys.readouterr().out
+
+
 def test_it_is_said_when_kubectl_cannot_be_had(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -40,6 +40,7 @@ DECLARED = {
 # which a server ran. Those that need an extra for some options only stand at the end.
 NEEDS: list[tuple[str, str]] = [
     ("up", "server"),
+    ("ui", "server"),
     ("control-plane", "server"),
     ("server", "server"),
     ("reset", "server"),
@@ -50,7 +51,7 @@ NEEDS: list[tuple[str, str]] = [
     ("store check --etcd-servers http://127.0.0.1:1", "server"),
     ("kubeconfig --data-dir {there} --node a --folder a", "server"),
 ]
-ALWAYS = {"up", "control-plane", "server", "reset", "run", "node", "driver check"}
+ALWAYS = {"up", "ui", "control-plane", "server", "reset", "run", "node", "driver check"}
 
 # A program for the Python of the base installation: the help of every command.
 HELP = """

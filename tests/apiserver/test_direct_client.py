@@ -50,7 +50,7 @@ from mooring.client.errors import (
     UnauthorizedError,
 )
 from mooring.client.writes import Apply, Create, Delete, Patch, Target, Update
-from mooring.cluster.control_plane import account_client, certificate_of, program_client
+from mooring.cluster.control_plane import account_client, program_client
 from mooring.cluster.programs import ControllerClients
 from mooring.kit.bulkhead import Fault
 from mooring.kit.clock import ManualClock
@@ -86,7 +86,8 @@ def play(
 
 
 def over_asgi(made: Assembled, user: str) -> ApiClient:
-    scope = {PEER: certificate_of(made, user)}
+    assert made.credentials is not None
+    scope = {PEER: made.credentials.client_certificate(user)}
     return in_process_client(made.application, manager="kube-scheduler", scope=scope)
 
 

@@ -44,7 +44,7 @@ def test_with_an_address_links_lead_to_the_files_of_the_version() -> None:
     targets = _TARGET.findall(text)
     assert len(targets) == len(_TARGET.findall(README))
     for target in targets:
-        kind = "raw" if target.endswith(".svg") else "blob"
+        kind = "raw" if target.endswith((".svg", ".gif")) else "blob"
         address, _, path = target.partition(f"/{kind}/v0.1.0/")
         assert address == REPOSITORY, target
         assert (ROOT / path).exists(), target

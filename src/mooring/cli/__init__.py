@@ -3,8 +3,9 @@
 main             `moor` itself, with the list of commands
 __main__         the program: the commands, or the completion of a command line (`shell`)
 Commands         cel, claims, completion, control_plane, controllers, devices, down, examples,
-                 explain, fit, kubeconfig, lint, metrics, node, plan, profiles, reset, run,
-                 scheduler, schema, server, simulate, snapshot, status, store, up, validate, whatif
+                 explain, fit, kubeconfig, lint, metrics, node, plan, profiles, record, reset, run,
+                 scheduler, schema, server, simulate, snapshot, status, store, ui, up, validate,
+                 whatif
 driver           `moor driver` and its subcommands: driver_check, driver_classes, driver_devices,
                  driver_new, driver_run
 command_classes  classes for click: groups that load lazily, options in sections, durations

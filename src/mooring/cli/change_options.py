@@ -16,9 +16,10 @@ from mooring.cli.output import complain, warn
 from mooring.cli.terminal import printable
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.errors import ProfileError
+from mooring.insight.errors import ChangeTextError
 from mooring.insight.whatif import ClusterChange
 from mooring.sources.changes import ChangeReader
-from mooring.sources.errors import ChangeTextError, ObjectsRefusedError, UnreadableError
+from mooring.sources.errors import ObjectsRefusedError, UnreadableError
 from mooring.sources.inputs import STDIN
 
 F = TypeVar("F", bound=Callable[..., Any])

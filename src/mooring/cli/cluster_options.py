@@ -75,12 +75,19 @@ def source_options(function: F) -> F:
     return _with_options(function, _OPTIONS)
 
 
+def optional_source_options(function: F) -> F:
+    """Add the options to a command that also works without any of them."""
+    return _with_options(function, _OPTIONS, is_needed=False)
+
+
 def device_source_options(function: F) -> F:
     """Add the options to a command that is about devices only, which have no namespace."""
     return _with_options(function, [option for option in _OPTIONS if option is not _NAMESPACE])
 
 
-def _with_options(function: F, options: Sequence[Callable[[Any], Any]]) -> F:
+def _with_options(
+    function: F, options: Sequence[Callable[[Any], Any]], *, is_needed: bool = True
+) -> F:
     @wraps(function)
     def with_sources(
         *args: Any,
@@ -94,17 +101,21 @@ def _with_options(function: F, options: Sequence[Callable[[Any], Any]]) -> F:
         form_name: str,
         strict: bool,
         now_text: str | None,
+        at: str,
         gates: Gates,
         namespace: str | None = None,
         **kwargs: Any,
     ) -> Any:
         asks = is_live or bool(kubeconfig or context)
-        _check_usage(filenames, cluster_names, has_cluster=asks or bool(profile_names))
+        has_cluster = asks or bool(profile_names) or not is_needed
+        _check_usage(filenames, cluster_names, has_cluster=has_cluster)
+        if at and not cluster_names:
+            raise click.UsageError("--at is a moment of a recording: give that with --on")
         schema = KUBERNETES if strict else CORE
         live = [_live(kubeconfig, context, namespace)] if asks else []
         sources = Sources(
             cluster=[
-                *_files(cluster_names, recursive=recursive, schema=schema),
+                *_files(cluster_names, recursive=recursive, schema=schema, at=at),
                 *live,
                 *(
                     [Profiles(profile_names, NumaNodeForm[form_name.upper()])]
@@ -144,8 +155,14 @@ _OPTIONS = (
         "cluster_names",
         multiple=True,
         metavar="FILE|DIR|ARCHIVE",
-        help="Cluster dump to read, written by `kubectl get -o yaml` or `moor snapshot`. May "
-        "be repeated.",
+        help="Cluster dump to read, written by `kubectl get -o yaml`, `moor snapshot` or "
+        "`moor record`. May be repeated.",
+    ),
+    click.option(
+        "--at",
+        default="",
+        metavar="REVISION|TIME",
+        help="Moment of the recording in --on. By default, its last.",
     ),
     click.option(
         "--live",
@@ -217,8 +234,10 @@ def _check_usage(
         raise click.UsageError("standard input can be read once only: - stands there twice")
 
 
-def _files(names: tuple[str, ...], *, recursive: bool, schema: Schema) -> list[ClusterSource]:
-    return [FileSource(names, recursive, schema)] if names else []
+def _files(
+    names: tuple[str, ...], *, recursive: bool, schema: Schema, at: str = ""
+) -> list[ClusterSource]:
+    return [FileSource(names, recursive, schema, at)] if names else []
 
 
 def _live(kubeconfig: str, context: str, namespace: str | None) -> Live:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,7 +14,12 @@ from mooring.cli.output import complain
 from mooring.cli.terminal import echo
 from mooring.insight.devices import ClusterUsage
 from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.validation.strategy import Context
 
+if TYPE_CHECKING:
+    from mooring.insight.plan.planner import Plan
+
+SVG, HTML = ".svg", ".html"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -25,28 +30,40 @@ def picture_option(function: F) -> F:
         "picture_file",
         metavar="FILE.svg|FILE.html",
         callback=_check_suffix,
-        help="Write a picture of nodes and devices, coloured by claim.",
+        help="Write a picture of nodes and devices, coloured by claim; HTML is a page to explore.",
     )(function)
 
 
 def _check_suffix(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
-    from mooring.insight.topology import Format, format_of
-
-    if name is not None and format_of(name) is None:
-        suffixes = " or ".join(format_.value for format_ in Format)
-        raise click.BadParameter(f"{name!r} does not end in {suffixes}")
+    if name is not None and not name.lower().endswith((SVG, HTML)):
+        raise click.BadParameter(f"{name!r} does not end in {SVG} or {HTML}")
     return name
 
 
-def write_picture(snapshot: Snapshot, holdings: ClusterUsage, name: str, *, title: str) -> None:
-    """Write the picture of a snapshot, or print the error and exit."""
-    from mooring.insight.topology import format_of, picture
+def write_picture(
+    snapshot: Snapshot,
+    holdings: ClusterUsage,
+    name: str,
+    *,
+    title: str,
+    context: Context,
+    plan: Plan | None = None,
+) -> None:
+    """Write the picture of a snapshot, or the page with its data; print an error and exit."""
+    if name.lower().endswith(SVG):
+        from mooring.insight.topology import picture
 
-    format_ = format_of(name)
-    assert format_ is not None
-    drawn = picture(snapshot, title=title, format=format_, holdings=holdings)
+        write_text(name, picture(snapshot, title=title, holdings=holdings))
+        return
+    from mooring.web.single_file import single_page
+
+    write_text(name, single_page(snapshot, context, title=title, plan=plan))
+
+
+def write_text(name: str, text: str) -> None:
+    """Write a file that was asked for, or print the error and exit."""
     try:
-        Path(name).write_text(drawn, encoding="utf-8")
+        Path(name).write_text(text, encoding="utf-8")
     except OSError as error:
         complain(f"{name}: {error.strerror or error}")
         sys.exit(UNREADABLE)

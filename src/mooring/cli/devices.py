@@ -155,7 +155,8 @@ def command(
     else:
         _print(devices, output)
     if picture_file is not None:
-        write_picture(snapshot, found, picture_file, title="Devices as they are")
+        title = "Devices as they are"
+        write_picture(snapshot, found, picture_file, title=title, context=given.context)
     if not found.are_nodes_known and found.devices:
         echo("no nodes given: each device is judged as if its node were there", err=True)
     sys.exit(given.exit_status(FITS))

@@ -101,7 +101,14 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
         _print(placements, plan, output, _better(given, plan, placements, output))
     if picture_file is not None:
         found = usage_in(plan.after, given.context)
-        write_picture(plan.after, found, picture_file, title="Devices as planned")
+        write_picture(
+            plan.after,
+            found,
+            picture_file,
+            title="Devices as planned",
+            context=given.context,
+            plan=plan,
+        )
     fits = all(each.node for each in placements)
     sys.exit(given.exit_status(FITS if fits else DOES_NOT_FIT))
 

@@ -151,7 +151,7 @@ def _tokens(path: Path | None) -> StaticTokens:
 
 def _run(settings: Settings) -> None:
     from mooring.apiserver.errors import CredentialsError
-    from mooring.apiserver.server import serve
+    from mooring.cluster.page import serve_with_page
     from mooring.store.errors import StoreError
 
     def started(url: str) -> None:
@@ -159,7 +159,7 @@ def _run(settings: Settings) -> None:
         say(f"serving at {url}; kubeconfig: {settings.data_dir / 'kubeconfig'}", err=True)
 
     try:
-        asyncio.run(serve(settings, started))
+        asyncio.run(serve_with_page(settings, started))
     except (StoreError, CredentialsError) as error:
         fail(str(error))
     except OSError as error:

@@ -13,22 +13,30 @@ import click
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.command_classes import option_with_default
+from mooring.cli.device_trees import write_text
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.output import complain
+from mooring.cli.output import Progress, complain
 from mooring.cli.terminal import echo
 from mooring.insight.errors import ArchiveError
 from mooring.insight.messages import counted
 from mooring.insight.snapshot.archive import Manifest, read_archive, write_archive
 from mooring.insight.snapshot.pseudonyms import anonymised
 from mooring.insight.snapshot.redaction import redacted
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.sources.errors import UnreadableError
 from mooring.sources.inputs import archive_at
 
 
-def _target(_: click.Context, __: click.Parameter, name: str) -> str:
-    if not name.endswith((".tar.gz", ".tgz")):
+def _target(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    if name is not None and not name.endswith((".tar.gz", ".tgz")):
         # Commands know an archive by what is in it, people by its name.
         raise click.BadParameter(f"{name!r} does not end in .tar.gz or .tgz")
+    return name
+
+
+def _page(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    if name is not None and not name.lower().endswith(".html"):
+        raise click.BadParameter(f"{name!r} does not end in .html")
     return name
 
 
@@ -56,7 +64,6 @@ def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
     "-o",
     "--output",
     "target",
-    required=True,
     metavar="FILE.tar.gz",
     callback=_target,
     help="Archive to write.",
@@ -81,9 +88,18 @@ def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
     callback=_show,
     help="List the content of an archive and exit.",
 )
+@click.option(
+    "--html",
+    "page",
+    metavar="FILE.html",
+    callback=_page,
+    help="Page to write, with everything that it shows; see `moor ui`.",
+)
 @cluster_options
-def command(target: str, redacts: bool, anonymises: bool, given: ClusterInput) -> None:
-    """Write a cluster to one archive that all commands read with --on.
+def command(
+    target: str | None, page: str | None, redacts: bool, anonymises: bool, given: ClusterInput
+) -> None:
+    """Write a cluster to one archive that all commands read with --on, or as a page.
 
     The same objects always give the same bytes. Unless --no-redact is given, the archive leaves
     out what no answer depends on: environments, commands and arguments, probes, contents of
@@ -96,18 +112,42 @@ def command(target: str, redacts: bool, anonymises: bool, given: ClusterInput) -
     moor snapshot --on cluster.yaml -o cluster.tar.gz
     moor snapshot --on cluster.tar.gz --anonymise -o to-share.tar.gz
     moor snapshot --show to-share.tar.gz
+    moor snapshot --on cluster.tar.gz --html cluster.html
     """
+    if target is None and page is None:
+        raise click.UsageError("nothing is to be written: give -o or --html")
     if anonymises and not redacts:
         raise click.UsageError("--anonymise needs redaction: texts that are kept hold names, too")
     snapshot = given.everything
     if not any(snapshot.objects()):
         # An archive that is there already is worth more than an empty one.
-        complain(f"{target}: not written: there are no objects to put into it")
+        name = page if target is None else target
+        complain(f"{name}: not written: there are no objects to put into it")
         sys.exit(given.exit_status(DOES_NOT_FIT))
     if redacts:
         snapshot = redacted(snapshot)
     if anonymises:
         snapshot = anonymised(snapshot)
+    if page is not None:
+        _write_page(page, snapshot, given)
+    if target is not None:
+        _write_archive(target, snapshot, given, redacts=redacts, anonymises=anonymises)
+    sys.exit(given.exit_status(FITS))
+
+
+def _write_page(name: str, snapshot: Snapshot, given: ClusterInput) -> None:
+    from mooring.web.single_file import single_page
+
+    with Progress("nodes looked at") as progress:
+        text = single_page(
+            snapshot, given.context, title=Path(name).stem, unread=given.unread, progress=progress
+        )
+    write_text(name, text)
+
+
+def _write_archive(
+    target: str, snapshot: Snapshot, given: ClusterInput, *, redacts: bool, anonymises: bool
+) -> None:
     try:
         data = write_archive(
             snapshot,
@@ -125,7 +165,6 @@ def command(target: str, redacts: bool, anonymises: bool, given: ClusterInput) -
         sys.exit(UNREADABLE)
     for line in _lines(target, read_archive(data).manifest):
         echo(line)
-    sys.exit(given.exit_status(FITS))
 
 
 def _write(path: Path, data: bytes) -> None:

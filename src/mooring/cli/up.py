@@ -260,6 +260,7 @@ async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:
     looking = asyncio.gather(
         _show_status(view, plan.folder / "kubeconfig", supervisor),
         _create_classes(view, is_serving, plan),
+        _print_link(view, is_serving, plan),
     )
     try:
         with suppress(asyncio.CancelledError):
@@ -294,6 +295,21 @@ def _print_addresses(view: ProgressView, supervisor: Supervisor, plan: ClusterPl
     view.line(f"logs: {plan.folder / 'log'}")
     if supervisor.state.node is not None:
         view.line(f"node {supervisor.state.node}")
+
+
+async def _print_link(view: ProgressView, is_serving: asyncio.Event, plan: ClusterPlan) -> None:
+    """Print a link to the page, once the server is there."""
+    from mooring.client.client_factory import load_rest_config
+    from mooring.client.errors import ClientError
+    from mooring.cluster.page_link import fetch_link
+
+    await is_serving.wait()
+    try:
+        link = await fetch_link(load_rest_config(str(plan.folder / "kubeconfig")))
+    except ClientError as error:
+        view.line(f"there is no page: {error}")
+    else:
+        view.line(f"page: {link} (works once; `moor ui` prints another)")
 
 
 async def _show_status(view: ProgressView, kubeconfig: Path, supervisor: Supervisor) -> None:

@@ -19,7 +19,6 @@ import asyncio
 import contextvars
 import logging
 import signal
-import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -35,6 +34,7 @@ from mooring.client.client_factory import Tokens
 from mooring.client.contract import Client
 from mooring.cluster.cluster_processes import CONTROLLING, SCHEDULING
 from mooring.cluster.leader_process import Runnable, run_as_leader
+from mooring.cluster.page import page_beside
 from mooring.cluster.programs import (
     CONTROLLERS_AGENT,
     SCHEDULER_AGENT,
@@ -75,7 +75,11 @@ class ControlPlane(NamedTuple):
 async def run_control_plane(plan: ControlPlane, tell: Tell) -> None:
     """Run everything until a signal stops it, the programs first and the server last."""
     settings = plan.settings
-    async with assembled(settings) as made, serving(made, settings) as (url, server):
+    async with (
+        assembled(settings) as made,
+        page_beside(made, settings),
+        serving(made, settings) as (url, server),
+    ):
         tell(f"serving at {url}; kubeconfig: {settings.data_dir / 'kubeconfig'}")
         programs = asyncio.ensure_future(run_programs(made, plan, url, tell))
         loop = asyncio.get_running_loop()
@@ -176,13 +180,9 @@ async def _run(
 
 def program_client(made: Assembled, user: str, manager: str) -> DirectClient:
     """Return the client of a user who has a certificate."""
-    return direct_client(made.application, manager=manager, certificate=certificate_of(made, user))
-
-
-def certificate_of(made: Assembled, user: str) -> bytes:
-    """Return the certificate of a user, as TLS would hand it over."""
     assert made.credentials is not None
-    return ssl.PEM_cert_to_DER_cert(made.credentials.clients[user].certificate.decode())
+    certificate = made.credentials.client_certificate(user)
+    return direct_client(made.application, manager=manager, certificate=certificate)
 
 
 def account_client(made: Assembled, clock: Clock, tokens: Tokens) -> DirectClient:

@@ -23,7 +23,7 @@ from mooring.apiserver.settings import Settings
 from mooring.client.api_client import ApiClient
 from mooring.client.client_factory import in_process_client
 from mooring.client.in_process import InProcessTransport
-from mooring.cluster.control_plane import account_client, certificate_of, program_client
+from mooring.cluster.control_plane import account_client, program_client
 from mooring.cluster.programs import (
     CONTROLLERS_AGENT,
     SCHEDULER_AGENT,
@@ -123,4 +123,5 @@ def _client(server: Assembled, name: str, headers: Mapping[str, str] | None = No
 
 def _scope(server: Assembled, name: str) -> dict[str, bytes]:
     """Return the headers of an ASGI scope that authenticate a user."""
-    return {PEER: certificate_of(server, name)}
+    assert server.credentials is not None
+    return {PEER: server.credentials.client_certificate(name)}

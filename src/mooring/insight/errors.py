@@ -7,6 +7,7 @@ InsightError (a ValueError)
 │   └── TraceError      a trace that cannot be read
 ├── UnknownMomentError  a revision or time is not in a history
 ├── UnknownObjectError  KIND/NAME of an object that there is not
+├── ChangeTextError     a text that is no change of this cluster
 ├── UnknownNameError    a change names an object that the cluster does not have
 └── UnwritableFixError  a fix changes what an operator sets
 """
@@ -42,6 +43,10 @@ class UnknownMomentError(InsightError):
 
 class UnknownObjectError(InsightError):
     """KIND/NAME of an object that there is not; the message says what there is."""
+
+
+class ChangeTextError(InsightError):
+    """A text that is no change of this cluster."""
 
 
 class TooManyPodsError(InsightError):

@@ -9,7 +9,7 @@ from typing import Any
 from mooring.api.apps import DaemonSet
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.insight.devices import ClaimUsage, DeviceUsage, usage_in
-from mooring.insight.errors import UnknownObjectError
+from mooring.insight.errors import ChangeTextError, UnknownObjectError
 from mooring.insight.fit import REPLICAS_MAX, fit
 from mooring.insight.messages import Concern, natural_order, titled
 from mooring.insight.object_names import find_subject, only_subject
@@ -26,7 +26,6 @@ from mooring.library.inventory import Claims, Devices
 from mooring.library.plans import Plan
 from mooring.library.results import Readable
 from mooring.sources.changes import CHANGES, ChangeReader
-from mooring.sources.errors import ChangeTextError
 from mooring.sources.given_cluster import GivenCluster
 
 Progress = Callable[[int, int], None]

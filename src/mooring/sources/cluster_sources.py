@@ -23,6 +23,7 @@ from mooring.sources.inputs import (
     find_sources,
     skipped_concerns,
 )
+from mooring.sources.recordings import RecordedMoment
 
 
 class Taker(Protocol):
@@ -80,17 +81,22 @@ class FileSource(NamedTuple):
     names: tuple[str, ...]
     recursive: bool
     schema: Schema
+    at: str = ""  # the moment of recordings
 
     def give(self, intake: Taker) -> None:
         """Pass on the objects of all files; record files that cannot be read."""
         skipped: list[Skipped] = []
         empty: list[str] = []
+        recordings: list[str] = []
         for name in self.names:
             try:
                 for source in list(find_sources([name], recursive=self.recursive)):
-                    self._give_source(source, intake, skipped, empty)
+                    self._give_source(source, intake, skipped, empty, recordings)
             except UnreadableError as error:
                 intake.unreadable.append(str(error))
+        if self.at and not (recordings or intake.unreadable):
+            given = listed(list(self.names))
+            intake.unreadable.append(f"--at {self.at}: no recording of `moor record` in {given}")
         if empty:
             has = "has" if len(empty) == 1 else "have"
             meaning = "nothing of it is in the answer; was it written whole?"
@@ -100,10 +106,18 @@ class FileSource(NamedTuple):
         intake.add_concerns(skipped_concerns(skipped))
 
     def _give_source(
-        self, source: InputSource, intake: Taker, skipped: list[Skipped], empty: list[str]
+        self,
+        source: InputSource,
+        intake: Taker,
+        skipped: list[Skipped],
+        empty: list[str],
+        recordings: list[str],
     ) -> None:
         try:
-            for part in source.parts(skipped):
+            for part in source.parts(skipped, self.at):
+                if isinstance(part.content, RecordedMoment):
+                    recordings.append(part.name)
+                    intake.add_concerns(_recording_concerns(part.name, part.content))
                 self._give_part(part, intake, skipped, empty)
         except UnreadableError as error:
             intake.unreadable.append(str(error))
@@ -132,6 +146,12 @@ def _concerns(name: str, archive: Archive, intake: Taker) -> Iterable[Concern]:
     if archive.manifest.gates != str(intake.gates):
         fact = f"{name} was made with other feature gates"
         yield Concern("other-gates", fact, "fields that these gates had dropped are not in it")
+
+
+def _recording_concerns(name: str, moment: RecordedMoment) -> Iterable[Concern]:
+    """Yield what of a recording is not there."""
+    if moment.recording.torn:
+        yield Concern("torn-recording", f"{name}: {moment.recording.torn}", "its end is left out")
 
 
 class Profiles(NamedTuple):

@@ -2,8 +2,7 @@
 
 SourceError (a ValueError)
 ├── UnreadableError      a source cannot be read
-├── ObjectsRefusedError  an API server would not take some objects
-└── ChangeTextError      a text that is no change of this cluster
+└── ObjectsRefusedError  an API server would not take some objects
 """
 
 from __future__ import annotations
@@ -27,7 +26,3 @@ class ObjectsRefusedError(SourceError):
     def __init__(self, messages: Iterable[str]) -> None:
         self.messages = tuple(messages)
         super().__init__("\n".join(self.messages))
-
-
-class ChangeTextError(SourceError):
-    """A text that is no change of this cluster."""

@@ -36,12 +36,14 @@ from mooring.api.documents import (
 )
 from mooring.api.documents.document import Tree
 from mooring.api.errors import DocumentError
-from mooring.insight.errors import ArchiveError
+from mooring.insight.errors import ArchiveError, UnknownMomentError
+from mooring.insight.history.recording import is_recording
 from mooring.insight.messages import Concern, counted, listed
 from mooring.insight.snapshot.archive import Archive, is_snapshot, read_archive
 from mooring.insight.snapshot.bundle import BYTES_MAX, GZIP_MAGIC, is_bundle, read_bundle
 from mooring.sources.errors import UnreadableError
 from mooring.sources.large_files import FileText, large_json
+from mooring.sources.recordings import RecordedMoment, recorded_moment
 
 SUFFIXES = (".json", ".yaml", ".yml")  # what kubectl takes from a directory
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
@@ -71,7 +73,7 @@ class DocumentPart(NamedTuple):
     """An input that is read at once, or a list in a large file."""
 
     name: str
-    content: bytes | Archive | FileText
+    content: bytes | Archive | FileText | RecordedMoment
 
     def documents(
         self, *, schema: Schema, skipped: list[Skipped], objects: ItemReader | None = None
@@ -82,7 +84,7 @@ class DocumentPart(NamedTuple):
         dumps together with their text.
         """
         try:
-            if isinstance(self.content, Archive):
+            if isinstance(self.content, Archive | RecordedMoment):
                 for place, line in self.content.lines():
                     yield from read(line, source=f"{self.name}!{place}", schema=schema)
             elif isinstance(self.content, FileText):
@@ -148,8 +150,11 @@ class InputSource(NamedTuple):
     name: str
     path: Path | None  # None is standard input
 
-    def parts(self, skipped: list[Skipped]) -> Iterator[DocumentPart]:
-        """Yield the parts, or raise UnreadableError; record skipped files."""
+    def parts(self, skipped: list[Skipped], at: str = "") -> Iterator[DocumentPart]:
+        """Yield the parts, or raise UnreadableError; record skipped files.
+
+        Of a recording, the part is the moment `at`.
+        """
         if self.path is not None and not self.name.endswith(ARCHIVE_SUFFIXES):
             text = large_json(self.name, self.path, FILE_LIMITS.bytes_max)
             if text is not None:
@@ -157,7 +162,9 @@ class InputSource(NamedTuple):
                 return
         content = self.packed()
         try:
-            if is_snapshot(content):
+            if is_recording(content):
+                yield DocumentPart(self.name, recorded_moment(content, at))
+            elif is_snapshot(content):
                 yield DocumentPart(self.name, read_archive(content))
             elif is_bundle(content):
                 yield from self._bundled(content, skipped)
@@ -165,7 +172,7 @@ class InputSource(NamedTuple):
                 plain = self._plain(content)
                 self._check_text(plain)
                 yield DocumentPart(self.name, plain)
-        except ArchiveError as error:
+        except (ArchiveError, UnknownMomentError) as error:
             raise UnreadableError(f"{self.name}: {error}") from None
 
     def _check_text(self, content: bytes) -> None:

@@ -18,7 +18,7 @@ from mooring.api.core import Node
 from mooring.api.resource.v1 import DeviceTaint
 from mooring.hardware import Catalogue, NumaNodeForm
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.topology import Format, format_of, picture, svg, topology
+from mooring.insight.topology import picture, svg, topology
 from mooring.insight.topology.drawing import DETAILED_MAX, DEVICES_MAX
 from mooring.insight.topology.elements import (
     CHARACTER_WIDTH,
@@ -28,11 +28,9 @@ from mooring.insight.topology.elements import (
     columns,
     fitted,
     styles_of,
-    stylesheet,
 )
 from mooring.insight.topology.layout import PlacedShape, machine_frame, placed
 from mooring.insight.topology.model import Item
-from mooring.insight.topology.page import SCRIPT, STYLE, policy
 from reference.example_picture import example_picture
 from tests.insight.topologies import (
     claim,
@@ -163,24 +161,16 @@ def test_nothing_is_a_picture_too() -> None:
 # --- always the same ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format_", Format)
-def test_the_order_of_objects_does_not_matter(format_: Format) -> None:
+def test_the_order_of_objects_does_not_matter() -> None:
     objects = [
         *fleet_of(3, 4),
         claim("a", result("0-0", pool="n0")),
         claim("b", result("1-2", pool="n1"), result("2-1", pool="n2")),
     ]
-    first = picture(Snapshot.of(objects), title="t", format=format_)
+    first = picture(Snapshot.of(objects), title="t")
     for seed in range(5):
         random.Random(seed).shuffle(objects)
-        assert picture(Snapshot.of(objects), title="t", format=format_) == first
-
-
-def test_the_suffix_of_a_file_says_what_it_is() -> None:
-    assert format_of("a/b.SVG") is Format.SVG
-    assert format_of("x.html") is Format.HTML
-    assert format_of("x.png") is None
-    assert format_of("svg") is None
+        assert picture(Snapshot.of(objects), title="t") == first
 
 
 # --- hostile names -----------------------------------------------------------------------------
@@ -216,14 +206,12 @@ def test_names_stay_text(text: str) -> None:
     found = Snapshot.of(hostile_objects(text))
     plain = Snapshot.of(hostile_objects("plain"))
     ElementTree.fromstring(picture(found, title=text))
-    for format_ in Format:
-        tags = Tags(picture(found, title=text, format=format_))
-        expected = Tags(picture(plain, title="plain", format=format_))
-        # A text of which nothing can be shown leaves its element out.
-        assert {name: tags.seen[name] for name in ("script", "style", "g", "option")} == {
-            name: expected.seen[name] for name in ("script", "style", "g", "option")
-        }
-        assert tags.names <= expected.names
+    tags, expected = Tags(picture(found, title=text)), Tags(picture(plain, title="plain"))
+    # A text of which nothing can be shown leaves its element out.
+    assert {name: tags.seen[name] for name in ("script", "style", "g")} == {
+        name: expected.seen[name] for name in ("script", "style", "g")
+    }
+    assert tags.names <= expected.names
 
 
 @given(st.text(max_size=80), st.integers(0, 300), st.sampled_from([9, 10, 11, 14]))
@@ -234,29 +222,6 @@ def test_text_is_never_wider_than_its_room(text: str, width: int, font_size: int
 @given(st.text(alphabet="abc-1", max_size=12))
 def test_text_that_has_room_is_left_alone(text: str) -> None:
     assert fitted(text, 200, 11) == text
-
-
-# --- the page ----------------------------------------------------------------------------------
-
-
-def test_the_page_allows_nothing_but_its_own_styles_and_script() -> None:
-    page = picture(Snapshot.of(hostile_objects(HOSTILE)), title="t", format=Format.HTML)
-    assert f'<meta http-equiv="Content-Security-Policy" content="{policy()}">' in page
-    assert "unsafe" not in policy()
-    assert re.findall(r"<style>(.*?)</style>", page, re.S) == [STYLE, stylesheet()]
-    assert re.findall(r"<script>(.*?)</script>", page, re.S) == [SCRIPT]
-    assert Tags(page).names.isdisjoint({"src", "href", "style", "onload", "onclick"})
-    assert page.count("http://") == 1  # the name of SVG
-
-
-def test_the_page_has_a_row_for_each_claim_and_filters() -> None:
-    objects = [*fleet_of(2, 2), claim("a", result("0-0", pool="n0"), result("1-1", pool="n1"))]
-    page = picture(Snapshot.of(objects), title="t", format=Format.HTML)
-    assert "<p>n0: 0-0</p><p>n1: 1-1</p>" in page
-    assert '<tr data-owner="0" data-driver="0" data-node="0 1">' in page
-    assert '<option value="1">n1</option>' in page
-    assert page.count("<tr ") == 1
-    assert "<form hidden>" in page  # the script shows it
 
 
 # --- colours -----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import base64
 import secrets
+import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -64,6 +65,10 @@ class Credentials(NamedTuple):
     clients: dict[str, Pair]
     renewed: tuple[str, ...] = ()  # made or renewed by this call
     front_proxy: Pair | None = None  # of those who pass requests of others on
+
+    def client_certificate(self, user: str) -> bytes:
+        """Return the certificate of a user, as TLS would hand it over."""
+        return ssl.PEM_cert_to_DER_cert(self.clients[user].certificate.decode())
 
 
 class NodeCredentials(NamedTuple):

@@ -4,6 +4,7 @@ messages            paths, requests, responses and documents
 status              Status errors, with Kubernetes' messages
 app                 the ASGI application: bodies, gzip, streams, timeouts
 router              authentication, flow control, authorization, then the handler
+extensions          paths that other packages answer
 non_resource        discovery, OpenAPI, health, version, metrics
 negotiation         the representation of a response
 response_encoder    objects, lists and events as bytes

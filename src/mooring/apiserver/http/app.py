@@ -15,7 +15,7 @@ from collections.abc import (
 )
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from mooring.apiserver.http.deadlines import Deadlines
 from mooring.apiserver.http.flow_control import UnsentBytes
 from mooring.apiserver.http.messages import Request, Response, StreamingResponse
+from mooring.apiserver.http.metrics import Metrics
 from mooring.apiserver.http.response_encoder import error_response
 from mooring.apiserver.http.router import Router
 from mooring.apiserver.http.status import (
@@ -55,17 +56,33 @@ PIECE_BYTES = 64 * 1024
 STALLED_S = 60.0
 
 
-class Application:
-    """Serves a router over ASGI."""
+class Handler(Protocol):
+    """Something that answers requests: the router, or a page of its own."""
 
-    def __init__(self, router: Router, limits: Limits = Limits()) -> None:  # noqa: B008
-        self.router = router
+    metrics: Metrics
+
+    async def handle(self, request: Request) -> Response | StreamingResponse:
+        """Return the response to a request; never raises."""
+        ...
+
+
+class Application:
+    """Serves a handler over ASGI."""
+
+    def __init__(self, handler: Handler, limits: Limits = Limits()) -> None:  # noqa: B008
+        self.handler = handler
         self.limits = limits
-        self._metrics = router.metrics
+        self._metrics = handler.metrics
         self._stopping = asyncio.Event()
         self._bodies_bytes = 0
         self._deadlines = Deadlines(limits.request_s)
         self.unsent = UnsentBytes(limits.unsent_bytes_max)
+
+    @property
+    def router(self) -> Router:
+        """The router of an API server."""
+        assert isinstance(self.handler, Router)
+        return self.handler
 
     def stop_streams(self) -> None:
         """End all watches, so that a stopping server need not wait for them."""
@@ -91,7 +108,7 @@ class Application:
         try:
             with self._deadlines.begin():
                 body = await self._body(request, receive)
-                return await self.router.handle(replace(request, body=body))
+                return await self.handler.handle(replace(request, body=body))
         except TimeoutError:
             return error_response(timed_out(), request)
         except StatusError as error:
@@ -138,7 +155,8 @@ class Application:
             headers.pop()
         with self.unsent.held(user, len(body)) as held:
             wants_gzip = "gzip" in request.headers.get("accept-encoding", "")
-            if wants_gzip and len(body) >= GZIP_FROM_BYTES:
+            is_packed = any(name == "Content-Encoding" for name, _ in answer.headers)
+            if wants_gzip and not is_packed and len(body) >= GZIP_FROM_BYTES:
                 body = await asyncio.to_thread(gzip.compress, body, GZIP_LEVEL)
                 headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
             headers.append(("Content-Length", str(len(body))))

@@ -24,6 +24,7 @@ from mooring.apiserver.audit import NO_AUDIT, Audit
 from mooring.apiserver.audit.auditor import Trail
 from mooring.apiserver.auth.access import (
     Allowed,
+    Authorizer,
     RequestAttributes,
     access_forbidden,
     access_of,
@@ -38,6 +39,7 @@ from mooring.apiserver.custom_resources.requests import (
     with_deprecation,
 )
 from mooring.apiserver.dynamic_admission.plugin import admit_connection
+from mooring.apiserver.http.extensions import Extension, answer_extension, extension_for
 from mooring.apiserver.http.flow_control import FlowControl, RequestClass, request_class
 from mooring.apiserver.http.messages import (
     NOT_FOUND_TEXT,
@@ -81,7 +83,7 @@ from mooring.apiserver.node_proxy.streams import (
     is_tunnel,
     query_fields,
 )
-from mooring.apiserver.resources import REVIEWS, Resource, Review
+from mooring.apiserver.resources import REVIEWS, Review
 from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.verbs.dispatch import (
     check_verb,
@@ -92,7 +94,12 @@ from mooring.apiserver.verbs.dispatch import (
     watch_batches,
 )
 from mooring.apiserver.verbs.list import ListPage
-from mooring.apiserver.verbs.resource_request import ResourceRequest, read_plain_tree
+from mooring.apiserver.verbs.resource_request import (
+    ResourceRequest,
+    is_misplaced,
+    read_plain_tree,
+    resource_request_of,
+)
 from mooring.apiserver.verbs.watch import Batch
 from mooring.apiserver.verbs.write import replace_with_status
 from mooring.apiserver.worker_threads import LoopTurns
@@ -122,6 +129,7 @@ class Router:
         reviews: tuple[Review, ...] = REVIEWS,
     ) -> None:
         self.metrics = Metrics()
+        self.extensions: list[Extension] = []
         self._flow_control = flow_control or FlowControl()
         self.metrics.sources.append(self._flow_control.families)
         if server.admission is not None:
@@ -137,6 +145,9 @@ class Router:
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
         """Return the response to a request; never raises."""
+        extension = extension_for(self.extensions, request.path)
+        if extension is not None:
+            request = replace(request, uri=request.path)  # Its queries may hold what no log may.
         watched_path = without_watch(request.path)
         target = parse_path(watched_path or request.path)
         verb = verb_of(request.method, target.name if target else "-", dict(request.query))
@@ -144,7 +155,11 @@ class Router:
             verb = WATCH
         trail = self._audit.trail(request)
         try:
-            response = await self._answer(request, target, verb, trail)
+            if extension is not None:
+                access = self._access_control
+                response = await answer_extension(extension, access, request, trail)
+            else:
+                response = await self._answer(request, target, verb, trail)
         except asyncio.CancelledError:  # It timed out, or the client has disconnected.
             trail.answered(error_response(timed_out(), request))
             raise
@@ -225,6 +240,11 @@ class Router:
     #
     # They authenticate once in a while; everything else is checked as for requests over HTTP. What
     # an audit log has is made of HTTP messages, so with one they send these (`direct_client`).
+
+    @property
+    def authorizer(self) -> Authorizer:
+        """Decides what users may do."""
+        return self._access_control.authorizer
 
     @property
     def is_audited(self) -> bool:
@@ -314,13 +334,13 @@ class Router:
         if target[:2] == METRICS and self._server.nodes is not None:
             return await answer_metrics(self._server, target, request, user, verb)
         resource = self._server.resources.find(target.group, target.version, target.resource)
-        if resource is None or _is_misplaced(target, resource):
+        if resource is None or is_misplaced(target, resource):
             if (target.group, target.version) in self._versions:
                 raise unknown_resource()
             return text_response(NOT_FOUND_TEXT, 404)
         if resource.holds_namespaces:
             target = target._replace(namespace="")
-        resource_request = _resource_request(request, target, resource, user)
+        resource_request = resource_request_of(request, target, resource, user)
         if is_node_path(target):
             return await answer_node_path(self._server, target, request)
         if is_answered_by_node(target):
@@ -349,7 +369,7 @@ class Router:
             raise method_not_allowed()
         form = negotiate(request.accept)
         any_resource = next(self._server.resources.all())
-        resource_request = _resource_request(request, target, any_resource, user)
+        resource_request = resource_request_of(request, target, any_resource, user)
         kind = CATALOGUE.find(f"{review.group}/{review.version}", review.kind)
         answer = await answer_review(
             kind,
@@ -361,20 +381,6 @@ class Router:
             now=self._server.now(),
         )
         return Response(tree_bytes(answer, form.media), 201, form.media)
-
-
-def _resource_request(
-    request: Request, target: Target, resource: Resource, user: User
-) -> ResourceRequest:
-    return ResourceRequest(
-        target=target,
-        resource=resource,
-        user=user,
-        query=request.query,
-        agent=request.headers.get("user-agent", ""),
-        content_type=request.headers.get("content-type", ""),
-        body=request.body,
-    )
 
 
 def _direct_labels(request: ResourceRequest, verb: str) -> RequestLabels:
@@ -389,12 +395,3 @@ def _direct_attributes(request: ResourceRequest, verb: str) -> RequestAttributes
     if target.resource == "namespaces":
         target = target._replace(namespace=target.name)  # It counts as in itself.
     return attributes_of(verb, target, request.query)
-
-
-def _is_misplaced(target: Target, resource: Resource) -> bool:
-    """Return whether a path has a namespace where there is none, or none where one is needed."""
-    if resource.holds_namespaces:
-        return False
-    if resource.namespaced:
-        return bool(target.name) and not target.namespace
-    return bool(target.namespace)

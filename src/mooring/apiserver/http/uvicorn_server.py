@@ -238,7 +238,10 @@ class NetworkServer(uvicorn.Server):
         *,
         context: ssl.SSLContext | None = None,
         manners: ConnectionLimits = ConnectionLimits(),  # noqa: B008
+        handles_signals: bool = True,
     ) -> None:
+        """One server of a process handles its signals."""
+        self._handles_signals = handles_signals
         self._application = application
         self._where = (address, port)
         self.context = context
@@ -294,7 +297,8 @@ class NetworkServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Let signals stop the server, and nothing else, so that callers can clean up."""
-        if threading.current_thread() is not threading.main_thread():
+        is_main = threading.current_thread() is threading.main_thread()
+        if not (is_main and self._handles_signals):
             yield
             return
         loop = asyncio.get_running_loop()

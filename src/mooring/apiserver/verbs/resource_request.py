@@ -36,7 +36,7 @@ from mooring.api.raw_json import holds_raw, keep_texts, remarshal
 from mooring.api.structs import Open
 from mooring.apiserver.auth.users import User
 from mooring.apiserver.body_limits import check_items, check_values, read_documents
-from mooring.apiserver.http.messages import JSON, Target
+from mooring.apiserver.http.messages import JSON, Request, Target
 from mooring.apiserver.http.negotiation import OBJECT_TYPES, YAML, Representation
 from mooring.apiserver.http.status import (
     StatusError,
@@ -320,3 +320,30 @@ def _without(tree: Any, place: Place) -> Any:
     if not rest:
         return {name: value for name, value in tree.items() if name != first}
     return {**tree, first: _without(tree[first], tuple(rest))}
+
+
+# --- requests of clients --------------------------------------------------------------------------
+
+
+def resource_request_of(
+    request: Request, target: Target, resource: Resource, user: User
+) -> ResourceRequest:
+    """Return the request for a resource."""
+    return ResourceRequest(
+        target=target,
+        resource=resource,
+        user=user,
+        query=request.query,
+        agent=request.headers.get("user-agent", ""),
+        content_type=request.headers.get("content-type", ""),
+        body=request.body,
+    )
+
+
+def is_misplaced(target: Target, resource: Resource) -> bool:
+    """Return whether a path has a namespace where there is none, or none where one is needed."""
+    if resource.holds_namespaces:
+        return False
+    if resource.namespaced:
+        return bool(target.name) and not target.namespace
+    return bool(target.namespace)

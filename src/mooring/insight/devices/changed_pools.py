@@ -30,10 +30,10 @@ def changed_pools(before: Snapshot, after: Snapshot) -> Set[PoolId] | None:
     for part in ("metadata", "status"):  # Of nodes, the spec decides about pods only.
         if not _are_same(*([getattr(n, part) for n in s.nodes] for s in (before, after))):
             return None
-    found = {pool_of(slice_) for slice_ in after.slices if _selects_nodes(slice_)}
+    found = {pool_of(slice_) for slice_ in after.slices if selects_nodes(slice_)}
     old, new = ({id(claim): claim for claim in each.claims} for each in (before, after))
     for differing in old.keys() ^ new.keys():
-        found.update(_pools_of(old.get(differing) or new[differing]))
+        found.update(pools_of(old.get(differing) or new[differing]))
     return found
 
 
@@ -47,7 +47,7 @@ def only_pools(snapshot: Snapshot, pools: Set[PoolId]) -> Snapshot:
         claims=tuple(
             _only(claim, pools)
             for claim in snapshot.claims
-            if not pools.isdisjoint(_pools_of(claim))
+            if not pools.isdisjoint(pools_of(claim))
         ),
     )
 
@@ -62,11 +62,13 @@ def _are_same(before: Iterable[Any], after: Iterable[Any]) -> bool:
     return len(old) == len(new) and all(map(is_, old, new))
 
 
-def _selects_nodes(slice_: ResourceSlice) -> bool:
+def selects_nodes(slice_: ResourceSlice) -> bool:
+    """Return whether a selector chooses the nodes of a slice or of its devices."""
     return slice_.spec.node_selector is not None or bool(slice_.spec.per_device_node_selection)
 
 
-def _pools_of(claim: ResourceClaim) -> Iterator[PoolId]:
+def pools_of(claim: ResourceClaim) -> Iterator[PoolId]:
+    """Yield the pools of the devices that a claim has."""
     allocation = claim.status.allocation
     if allocation is not None:
         yield from (PoolId(each.driver, each.pool) for each in allocation.devices.results)

@@ -129,6 +129,24 @@ class History:
             change.apply(state)
         return Snapshot.of(state.values())
 
+    def since(self, revision: int) -> History:
+        """Return the history that begins with the state at a revision, and forgets what was before.
+
+        Marks of what is forgotten are gone, but for what objects tell of their past.
+        """
+        changes = bisect_right(self._revisions, revision)
+        moment = self.at_revision(revision)
+        first = Change(*moment, tuple(self.snapshot(revision).objects()))
+        least = self._checkpoint_changes_min
+        return History((first, *self._changes[changes:]), checkpoint_changes_min=least)
+
+    def at_revision(self, revision: int) -> Moment:
+        """Return the last moment that is not after a revision, or raise UnknownMomentError."""
+        changes = bisect_right(self._revisions, revision)
+        if not changes or revision > self._revisions[-1]:
+            raise UnknownMomentError(self._not_known(f"revision {revision}"))
+        return self._moment(changes - 1)
+
     def at(self, time: Timestamp) -> Moment:
         """Return the last moment that is not after a time, or raise UnknownMomentError."""
         found = bisect_right(self._changes, time.instant, key=lambda each: each.time.instant)

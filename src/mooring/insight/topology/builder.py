@@ -129,14 +129,18 @@ def _units(items: Iterable[Item]) -> tuple[Unit, ...]:
 
 def _put_together(items: Sequence[Item]) -> list[Item]:
     """Return the devices of a node, with locations completed from each other."""
-    places = [item.place for item in items]
-    nodes = _agreed((place.root, place.numa_node) for place in places if place.root)
-    places = [_with_node(place, nodes) for place in places]
-    sockets = _agreed(
-        (place.numa_node, place.socket) for place in places if len(place.numa_nodes) == 1
-    )
-    places = [_with_socket(place, sockets) for place in places]
+    places = completed_locations([item.place for item in items])
     return [replace(item, place=place) for item, place in zip(items, places, strict=True)]
+
+
+def completed_locations(places: Sequence[MachineLocation]) -> list[MachineLocation]:
+    """Return the locations of a node's devices, completed from each other."""
+    nodes = _agreed((place.root, place.numa_node) for place in places if place.root)
+    found = [_with_node(place, nodes) for place in places]
+    sockets = _agreed(
+        (place.numa_node, place.socket) for place in found if len(place.numa_nodes) == 1
+    )
+    return [_with_socket(place, sockets) for place in found]
 
 
 def _agreed(pairs: Iterable[tuple[Key | None, int | None]]) -> dict[Key, int]:

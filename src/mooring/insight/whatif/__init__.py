@@ -6,6 +6,7 @@
 changed_cluster  the changes, and a snapshot once every pod that has to leave has left
 evicted_pods     pods that leave: by which taints, which come back, and their claims
 difference       two clusters, planned and compared
+change_words     changes as users write them; taint_words reads taints
 """
 
 from __future__ import annotations

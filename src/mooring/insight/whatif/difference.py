@@ -122,9 +122,14 @@ def difference(
 
 
 def compare(
-    before: ChangedCluster, after: ChangedCluster, context: Context, make_plan: MakePlan
+    before: ChangedCluster,
+    after: ChangedCluster,
+    context: Context,
+    make_plan: MakePlan,
+    *,
+    with_devices: bool = True,
 ) -> Difference:
-    """Return how two clusters differ once both are planned."""
+    """Return how two clusters differ once both are planned; device usage takes a large part."""
     old, new = make_plan(before.snapshot), make_plan(after.snapshot)
     again = evicted_again(new, context)
     for name in evicted_again(old, context):
@@ -138,7 +143,7 @@ def compare(
         if name not in anyway or each.fate is PodFate.DELETED
     }
     pods = tuple(_changes(placements, _placements_of(new), departed, again))
-    had, has = _devices_of(old, new, context)
+    had, has = _devices_of(old, new, context) if with_devices else ((), ())
     missed = _missing_in(had)
     return Difference(
         pods=pods,

@@ -1,0 +1,230 @@
+"""`moor record`: a running cluster over time, as one file that grows by changes."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from mooring.api.gates import Gates
+from mooring.api.quantity import Quantity
+from mooring.api.timestamp import Timestamp
+from mooring.cli import CONTEXT
+from mooring.cli.command_classes import Duration, option_with_default
+from mooring.cli.errors import fail, os_error_text
+from mooring.cli.gate_options import gate_options
+from mooring.cli.terminal import echo, say
+from mooring.insight.history.history import Moment, ObjectKey
+from mooring.insight.history.recording import Header, RecordingWriter
+from mooring.insight.messages import counted
+from mooring.insight.snapshot.redaction import redact
+
+if TYPE_CHECKING:
+    from mooring.client.client_factory import RestConfig
+    from mooring.web.feed import Feed, Follower
+
+SUFFIX = ".moorrec"
+EVERY_S = 1.0
+
+
+def _target(_: click.Context, __: click.Parameter, path: Path) -> Path:
+    if path.suffix != SUFFIX:
+        # Commands know a recording by what is in it, people by its name.
+        raise click.BadParameter(f"'{path}' does not end in {SUFFIX}")
+    return path
+
+
+def _size(_: click.Context, __: click.Parameter, text: str) -> int:
+    try:
+        found = Quantity.parse(text).value
+    except ValueError as error:
+        raise click.BadParameter(f"{error}") from None
+    if found <= 0:
+        raise click.BadParameter(f"{text}: must be above 0")
+    return found
+
+
+@click.command(
+    name="record",
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 stopped, by a limit or from the keyboard; 2 usage error; 3 the cluster "
+    "cannot be reached, or the file cannot be written.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar=f"FILE{SUFFIX}",
+    callback=_target,
+    help="File to write; it must not exist.",
+)
+@option_with_default(
+    "--duration",
+    "duration_s",
+    type=Duration(1, 30 * 24 * 3600),
+    default="1h",
+    help="How long to record, at most.",
+)
+@option_with_default(
+    "--max-size",
+    "bytes_max",
+    default="100Mi",
+    metavar="SIZE",
+    callback=_size,
+    help="Size of the file at which recording ends.",
+)
+@click.option(
+    "--redact",
+    "redacts",
+    is_flag=True,
+    help="Leave out what no answer depends on: environments, commands, driver parameters, "
+    "messages.",
+)
+@click.option(
+    "--kubeconfig",
+    default="",
+    metavar="FILE",
+    help="Kubeconfig of the cluster. By default, KUBECONFIG or ~/.kube/config.",
+)
+@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig to use.")
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    help="Namespace to look into if namespaces may not be listed.",
+)
+@gate_options
+def command(
+    path: Path,
+    duration_s: float,
+    bytes_max: int,
+    redacts: bool,
+    kubeconfig: str,
+    context: str,
+    namespace: str | None,
+    gates: Gates,
+) -> None:
+    """Record a running cluster: its devices, claims and pods, and every change of them.
+
+    The file begins with the cluster as it is and grows by changes. It never contains Secrets or
+    ConfigMaps. All commands read it with --on, as the cluster was at its end or --at a moment;
+    `moor ui --on FILE` shows it over time.
+
+    \b
+    moor record -o night.moorrec --duration 12h
+    moor ui --on night.moorrec
+    moor devices --on night.moorrec --at 2026-01-31T03:12:00Z
+    """
+    from mooring.client.errors import ClientError
+    from mooring.sources.live_source import find_live
+
+    live = find_live(kubeconfig, context, namespace)
+    if isinstance(live.access, ClientError):
+        fail(f"cluster: {live.access}")
+    try:
+        with path.open("xb") as file:
+            recorder = Recorder(file, bytes_max, str(gates), redacts=redacts)
+            try:
+                asyncio.run(_record(live.access, live.namespace, recorder, gates, duration_s))
+            except* ClientError as errors:
+                fail(f"cluster: {errors.exceptions[0]}")
+            finally:
+                recorder.finish()
+    except OSError as error:
+        fail(os_error_text(error))
+    if not recorder.bytes_written:
+        path.unlink(missing_ok=True)
+        fail("nothing was recorded: the cluster was not read before the end")
+    echo(f"{path}: {counted(recorder.objects, 'object')}, {recorder.bytes_written:,} bytes")
+
+
+class Recorder:
+    """Writes changes to a file, up to a size."""
+
+    def __init__(self, file: BinaryIO, bytes_max: int, gates: str, *, redacts: bool) -> None:
+        self._file, self._bytes_max = file, bytes_max
+        self._gates, self._redacts = gates, redacts
+        self._writer = RecordingWriter()
+        self.bytes_written = 0
+        self.objects = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the file has its size."""
+        return self.bytes_written >= self._bytes_max
+
+    def write(self, moment: Moment, written: Iterable[Any], removed: Iterable[ObjectKey]) -> None:
+        """Write the changes of a moment; the first one is the first state."""
+        values = list(written)
+        if not self.bytes_written:
+            self._put(self._writer.begin(Header(self._gates, self._redacts, len(values))))
+        for key in removed:
+            self._writer.add_removed(moment, key)
+        for value in values:
+            self._writer.add(moment, redact(value) if self._redacts else value)
+        self.objects += len(values)
+        self.finish()
+
+    def finish(self) -> None:
+        """Write what is not written yet."""
+        self._put(self._writer.frame())
+
+    def _put(self, data: bytes) -> None:
+        self._file.write(data)
+        self._file.flush()
+        self.bytes_written += len(data)
+
+
+async def _record(
+    access: RestConfig, namespace: str, recorder: Recorder, gates: Gates, duration_s: float
+) -> None:
+    from mooring.client.client_factory import http_client
+    from mooring.validation.strategy import Context
+    from mooring.web.cluster_feed import ClusterFeed
+    from mooring.web.feed import Feed, Follower, SourceFacts
+
+    feed = Feed(SourceFacts(access.server, "kubeconfig", is_live=True), Context(gates, _now()))
+    follower, stopped = Follower(feed), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with http_client(access) as client:
+        spaces = tuple(dict.fromkeys((namespace, access.namespace)))
+        source = ClusterFeed(client, feed, _now, namespaces=spaces)
+        async with asyncio.TaskGroup() as tasks:
+            following = tasks.create_task(source.run())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(duration_s):
+                    await _follow(feed, follower, recorder, stopped)
+            following.cancel()
+
+
+async def _follow(
+    feed: Feed, follower: Follower, recorder: Recorder, stopped: asyncio.Event
+) -> None:
+    stopping = asyncio.create_task(stopped.wait())
+    say("recording; Ctrl+C ends it", err=True)
+    try:
+        while not stopped.is_set() and not recorder.is_full:
+            more = asyncio.create_task(follower.has_more.wait())
+            await asyncio.wait((stopping, more), return_when=asyncio.FIRST_COMPLETED)
+            more.cancel()
+            taken = follower.taken()
+            if taken:
+                written = [value for value in taken.values() if value is not None]
+                removed = [key for key, value in taken.items() if value is None]
+                recorder.write(Moment(feed.revision, feed.time), written, removed)
+            await asyncio.wait((stopping,), timeout=EVERY_S)
+    finally:
+        stopping.cancel()
+
+
+def _now() -> Timestamp:
+    return Timestamp(datetime.now(UTC))

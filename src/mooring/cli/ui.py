@@ -1,0 +1,242 @@
+"""`moor ui`: a page that shows devices, claims and pods, and answers questions about them."""
+
+from __future__ import annotations
+
+import asyncio
+import webbrowser
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mooring.api.timestamp import Timestamp
+from mooring.cli import CONTEXT
+from mooring.cli.cluster_options import (
+    ClusterInput,
+    Sources,
+    optional_source_options,
+    read_sources,
+)
+from mooring.cli.command_classes import option_with_default
+from mooring.cli.errors import fail, needs_extra, os_error_text
+from mooring.cli.output import Progress, warn
+from mooring.cli.plan import planned
+from mooring.cli.server_options import data_dir_option
+from mooring.cli.terminal import say
+from mooring.insight.errors import ArchiveError
+from mooring.insight.plan.refused import with_unscheduled
+from mooring.sources.cluster_sources import FileSource
+from mooring.sources.recordings import recording_at
+
+if TYPE_CHECKING:
+    from mooring.sources.live_source import Live
+    from mooring.web.feed import Feed
+
+TITLE_NAMES_MAX = 3
+
+
+@click.command(
+    name="ui",
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 stopped, or the link is printed; 2 usage error; 3 an input could not be "
+    "read, no cluster runs, or the port is taken.",
+)
+@option_with_default(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the page on 127.0.0.1; 0 takes a free one.",
+)
+@click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
+@data_dir_option
+@optional_source_options
+@needs_extra("server")
+def command(sources: Sources, data_dir: Path, port: int, opens: bool) -> None:
+    """Show a cluster as a page in the browser: devices, who has them, and why pods wait.
+
+    Without a source, prints a new link to the page of the cluster that `moor up` runs in
+    --data-dir. With files, archives, profiles or --live, serves the page on this machine until
+    interrupted. A link works once and for ten minutes. The page changes nothing.
+
+    \b
+    moor ui
+    moor ui --profile dgx-h100x4 -f training.yaml
+    moor ui --on cluster.tar.gz --open
+    moor ui --live --context production
+    """
+    show = _opening if opens else _printing
+    if not (sources.cluster or sources.manifests):
+        _print_link(data_dir, show)
+        return
+    live = sources.live
+    try:
+        if live is not None and len(sources.cluster) == 1 and not sources.manifests:
+            asyncio.run(_serve_live(live, sources, port=port, show=show))
+        else:
+            feed = recording_feed(sources) or static_feed(
+                read_sources(sources),
+                title_of(sources),
+                source_of(sources),
+                is_plan=bool(sources.manifests),
+            )
+            asyncio.run(_serve(feed, port=port, show=show))
+    except OSError as error:
+        fail(os_error_text(error))
+    except ArchiveError as error:
+        fail(str(error))
+    say("stopped", err=True)
+
+
+def _printing(link: str) -> None:
+    say(link)
+
+
+def _opening(link: str) -> None:
+    say(link)
+    webbrowser.open(link)
+
+
+def title_of(sources: Sources) -> str:
+    """Return a short name of what is shown."""
+    given = [*sources.cluster, *sources.manifests]
+    names = [str(name) for each in given for name in getattr(each, "names", ())]
+    if sources.live is not None:
+        names.insert(0, "live cluster")
+    more = " …" if len(names) > TITLE_NAMES_MAX else ""
+    return ", ".join(names[:TITLE_NAMES_MAX]) + more
+
+
+def source_of(sources: Sources) -> str:
+    """Return the kind of source, as the session names it."""
+    if sources.live is not None:
+        return "kubeconfig"
+    names = [str(name) for each in sources.cluster for name in getattr(each, "names", ())]
+    is_archive = len(names) == 1 and names[0].endswith((".tar.gz", ".tgz"))
+    return "snapshot" if is_archive and not sources.manifests else "files"
+
+
+# --- the cluster that moor up runs ------------------------------------------------------------
+
+
+def _print_link(data_dir: Path, show: Callable[[str], None]) -> None:
+    from mooring.client.client_factory import load_rest_config
+    from mooring.client.errors import ClientError
+    from mooring.cluster.page_link import fetch_link
+
+    kubeconfig = data_dir / "kubeconfig"
+    if not kubeconfig.exists():
+        fail(
+            f"no cluster runs in {data_dir}; `moor up` starts one, and -f, --on, --live and "
+            "--profile show another"
+        )
+    try:
+        show(asyncio.run(fetch_link(load_rest_config(str(kubeconfig)))))
+    except ClientError as error:
+        fail(f"the cluster in {data_dir}: {error}")
+
+
+# --- sources that do not change ---------------------------------------------------------------
+
+
+def static_feed(given: ClusterInput, title: str, source: str, *, is_plan: bool = False) -> Feed:
+    """Return a feed of objects that do not change, with the causes of its pending pods.
+
+    Who brings manifests asks where their pods would run: these are shown as planned.
+    """
+    from mooring.web.causes import find_causes
+    from mooring.web.feed import Feed, SourceFacts
+
+    plan = with_unscheduled(planned(given))
+    feed = Feed(SourceFacts(title, source), given.context, plan=plan)
+    with Progress("nodes looked at") as progress:
+        causes = find_causes(
+            plan,
+            given.context,
+            refused=given.refused_objects,
+            dropped=given.dropped_fields,
+            unread=given.unread,
+            progress=progress,
+        )
+    feed.explain(causes)
+    shown = plan.after if is_plan else plan.before
+    feed.publish(shown.objects(), revision=1, time=given.context.now)
+    return feed
+
+
+def recording_feed(sources: Sources) -> Feed | None:
+    """Return a feed of a recording with all its moments, if that is all that is given."""
+    from mooring.web.feed import Feed, SourceFacts
+
+    match sources.cluster, sources.manifests:
+        case [FileSource(names=(name,), at="")], [] if Path(name).is_file():
+            recording = recording_at(Path(name))
+        case _:
+            return None
+    if recording is None:
+        return None
+    if recording.torn:
+        warn(f"{name}: {recording.torn}; its end is left out")
+    history = recording.history()
+    last = history.last
+    context = sources.context._replace(now=last.time)
+    feed = Feed(SourceFacts(name, "recording"), context, history=history)
+    feed.publish(history.snapshot().objects(), revision=last.revision, time=last.time)
+    return feed
+
+
+async def _serve(feed: Feed, *, port: int, show: Callable[[str], None]) -> None:
+    from mooring.web.local_server import serve_page
+    from mooring.web.page import EVERYTHING, Page
+
+    await serve_page(Page(feed, EVERYTHING), port=port, on_start=show)
+
+
+# --- live clusters ----------------------------------------------------------------------------
+
+
+async def _serve_live(
+    live: Live, sources: Sources, *, port: int, show: Callable[[str], None]
+) -> None:
+    """Serve the page of the cluster of a kubeconfig, with the rights of its user."""
+    from mooring.client.client_factory import http_client
+    from mooring.client.errors import ClientError
+    from mooring.insight.history import History
+    from mooring.web.cluster_feed import ClusterFeed
+    from mooring.web.feed import Feed, SourceFacts
+    from mooring.web.local_server import serve_page
+    from mooring.web.page import Access, Page
+    from mooring.web.rights import Rights
+
+    if isinstance(live.access, ClientError):
+        fail(f"cluster: {live.access}")
+    facts = SourceFacts(live.access.server, "kubeconfig", is_live=True)
+    feed = Feed(facts, sources.context, now=_now, history=History())
+    async with http_client(live.access) as client:
+        spaces = tuple(dict.fromkeys((live.namespace, live.access.namespace)))
+        source = ClusterFeed(client, feed, _now, namespaces=spaces)
+
+        async def rights_of(_: str) -> Rights:
+            return source.rights
+
+        following = asyncio.create_task(source.run())
+        ready = asyncio.create_task(feed.is_ready.wait())
+        try:
+            await asyncio.wait((following, ready), return_when=asyncio.FIRST_COMPLETED)
+            if following.done():
+                await following
+            page = Page(feed, Access[str](name_of=str, rights_of=rights_of))
+            await serve_page(page, port=port, on_start=show)
+        except* ClientError as errors:
+            fail(f"cluster: {errors.exceptions[0]}")
+        finally:
+            following.cancel()
+            ready.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(following, ready, return_exceptions=True)
+
+
+def _now() -> Timestamp:
+    return Timestamp(datetime.now(UTC))

@@ -1,0 +1,120 @@
+"""The page of a cluster, in the process of its API server.
+
+    browser ──HTTP, loopback──► page ◄── /ui/ ── API server ◄──HTTPS── everybody
+                                 │
+                                 └─ informers ─► objects ─► what each viewer may see
+
+The API server has the page at /ui/, for its own users. Browsers warn of its certificate, which the
+cluster has signed itself. So the page listens on a port of its own, too, on this machine only and
+without TLS; there only links sign in. Informers run while somebody looks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.auth.credentials import ADMIN, admin_token
+from mooring.apiserver.auth.users import User
+from mooring.apiserver.direct_client import direct_client
+from mooring.apiserver.server import Assembled, assembled, serving
+from mooring.apiserver.settings import Settings
+from mooring.client.client_factory import Token
+from mooring.client.contract import Client
+from mooring.insight.history import History
+from mooring.kit.bulkhead import keep_running
+from mooring.validation.strategy import Context
+from mooring.web.cluster_feed import ClusterFeed
+from mooring.web.door import PageDoor, UserRights
+from mooring.web.feed import Feed, SourceFacts
+from mooring.web.local_server import listening_page
+from mooring.web.messages import LOOPBACK
+from mooring.web.page import Page
+
+AGENT: Final = "mooring-page"
+IDLE_S: Final = 300.0  # without viewers, before informers end
+LOOK_EVERY_S: Final = 15.0
+
+
+@asynccontextmanager
+async def page_beside(made: Assembled, settings: Settings) -> AsyncIterator[Page[User]]:
+    """Serve the page of an assembled server while a block lasts."""
+    context = Context(gates=settings.gates, now=_now())
+    feed = Feed(
+        SourceFacts(f"cluster in {settings.data_dir.name}", "cluster", is_live=True),
+        context,
+        now=_now,
+        history=History(),
+    )
+    router = made.application.router
+    rights = UserRights(router.authorizer, feed)
+    hosts = LOOPBACK | {settings.address, settings.advertised, *settings.names}
+    page = Page(feed, rights.access, hosts=hosts)
+    door = PageDoor(page, is_secure=made.credentials is not None)
+    follow = partial(_follow, feed, page, partial(_client, made, settings))
+    following = asyncio.create_task(keep_running("the page", follow))
+    router.extensions.append(door)
+    try:
+        async with listening_page(page) as url:
+            page.public_url = url
+            yield page
+    finally:
+        router.extensions.remove(door)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await page.close()
+
+
+async def serve_with_page(settings: Settings, tell: Callable[[str], None]) -> None:
+    """Run a server with its page until a signal stops it; tell its URL."""
+    async with (
+        assembled(settings) as made,
+        page_beside(made, settings),
+        serving(made, settings) as (url, task),
+    ):
+        tell(url)
+        await task
+
+
+async def _follow(feed: Feed, page: Page[User], client_of: Callable[[], Client]) -> None:
+    """Follow the cluster while somebody looks."""
+    while True:
+        await feed.wanted.wait()
+        client = client_of()
+        running = asyncio.create_task(ClusterFeed(client, feed, _now).run())
+        try:
+            idle_s = 0.0
+            while idle_s < IDLE_S and not running.done():
+                await asyncio.wait([running], timeout=LOOK_EVERY_S)
+                await page.views.prune()
+                idle_s = 0.0 if feed.followers else idle_s + LOOK_EVERY_S
+            if running.done():
+                await running
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(running, return_exceptions=True)
+            feed.forget()
+
+
+def _client(made: Assembled, settings: Settings) -> Client:
+    """Return the client of the page, which sees everything; viewers see what they may list."""
+    if made.credentials is not None:
+        certificate = made.credentials.client_certificate(ADMIN)
+        return direct_client(made.application, manager=AGENT, certificate=certificate)
+    if settings.allows_all:
+        return direct_client(made.application, manager=AGENT)
+
+    async def tokens() -> Token:
+        return Token(admin_token(settings.data_dir))
+
+    return direct_client(made.application, manager=AGENT, tokens=tokens)
+
+
+def _now() -> Timestamp:
+    return Timestamp(datetime.now(UTC))

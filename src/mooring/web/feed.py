@@ -1,0 +1,148 @@
+"""The objects of a source, and what follows their changes.
+
+A source publishes: files once, a cluster whenever it changes. Each follower collects the changes
+that it has not taken yet; several of one object count as one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from mooring.api.timestamp import Timestamp
+from mooring.insight.history import Change, History
+from mooring.insight.plan.planner import Plan
+from mooring.insight.snapshot.snapshot import FIELDS, key_of
+from mooring.validation.strategy import Context
+from mooring.web.owner_rows import PodKey
+from mooring.web.pending import Cause
+
+ObjectKey = tuple[str, str, str]
+EventReader = Callable[[str, str, str], Awaitable[Sequence[Any]]]  # kind, namespace, name
+REMEMBERED_MAX: Final = 100_000  # objects in the changes of a live history
+CHANGES_MAX: Final = 20_000
+
+
+class SourceFacts(NamedTuple):
+    """What is shown, as the session says it."""
+
+    title: str
+    source: str  # cluster, files, snapshot, recording, kubeconfig
+    is_live: bool = False
+
+
+class Feed:
+    """The objects of a source."""
+
+    def __init__(
+        self,
+        facts: SourceFacts,
+        context: Context,
+        *,
+        now: Callable[[], Timestamp] | None = None,
+        history: History | None = None,
+        plan: Plan | None = None,
+    ) -> None:
+        """Take a plan that was made of the objects already, if they do not change."""
+        self.facts = facts
+        self._context = context
+        self._now = now
+        self.history = history
+        self.plan = plan
+        self.objects: dict[ObjectKey, Any] = {}
+        self.revision = 0
+        self.time = context.now
+        self.causes: Mapping[PodKey, Cause] = {}
+        self.followers: set[Follower] = set()
+        self._remembered = 0
+        self.read_events: EventReader | None = None
+        self.is_ready = asyncio.Event()
+        self.wanted = asyncio.Event()  # somebody looks
+
+    @property
+    def context(self) -> Context:
+        """The gates and the time of questions."""
+        return self._context if self._now is None else self._context._replace(now=self._now())
+
+    def forget(self) -> None:
+        """Forget all objects, until somebody looks again."""
+        self.is_ready.clear()
+        self.wanted.clear()
+        self.objects.clear()
+        self.causes = {}
+        if self.history is not None:
+            self.history, self._remembered = History(), 0
+
+    async def events(self, kind: str, namespace: str, name: str) -> Sequence[Any]:
+        """Return the events about an object, if the source has any."""
+        return () if self.read_events is None else await self.read_events(kind, namespace, name)
+
+    def publish(
+        self,
+        written: Iterable[Any],
+        removed: Iterable[ObjectKey] = (),
+        *,
+        revision: int,
+        time: Timestamp,
+    ) -> None:
+        """Take changes, and hand them to all followers."""
+        changed: dict[ObjectKey, Any] = {}
+        for key in removed:
+            if self.objects.pop(key, None) is not None:
+                changed[key] = None
+        for value in written:
+            if type(value) in FIELDS:
+                key = key_of(value)
+                self.objects[key] = changed[key] = value
+        self.revision, self.time = max(self.revision, revision), time
+        if self.facts.is_live and self.history is not None and changed:
+            self._remember(changed)
+        self.is_ready.set()
+        for follower in self.followers:
+            follower.take(changed)
+
+    def _remember(self, changed: Mapping[ObjectKey, Any]) -> None:
+        """Add changes to the history, whose older half is forgotten when it is full."""
+        assert self.history is not None
+        written = tuple(value for value in changed.values() if value is not None)
+        removed = tuple(key for key, value in changed.items() if value is None)
+        is_first = not len(self.history)
+        self.history.append(Change(self.revision, self.time, written, removed))
+        self._remembered += 0 if is_first else len(changed)
+        if self._remembered > REMEMBERED_MAX or len(self.history) > CHANGES_MAX:
+            points = self.history.moments
+            self.history = self.history.since(points[len(points) // 2].revision)
+            self._remembered //= 2
+
+    def explain(self, causes: Mapping[PodKey, Cause]) -> None:
+        """Take the causes of pending pods."""
+        self.causes = causes
+        for follower in self.followers:
+            follower.take({})
+
+
+class Follower:
+    """The changes that one has not taken yet."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._changed: dict[ObjectKey, Any] = {}
+        self._feed = feed
+        self.has_more = asyncio.Event()
+        feed.followers.add(self)
+        feed.wanted.set()
+
+    def take(self, changed: Mapping[ObjectKey, Any]) -> None:
+        """Collect changes."""
+        self._changed.update(changed)
+        self.has_more.set()
+
+    def taken(self) -> dict[ObjectKey, Any]:
+        """Return what was collected; what was removed is None."""
+        found, self._changed = self._changed, {}
+        self.has_more.clear()
+        return found
+
+    def close(self) -> None:
+        """Follow no more."""
+        self._feed.followers.discard(self)

@@ -1,0 +1,127 @@
+"""The scheduler's cluster, kept while objects change, for questions about single pods.
+
+Making it takes a second or two for thousands of nodes, and most questions are about a cluster that
+differs from the last one in a few objects. One question at a time may use it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from math import inf
+from typing import Any, Final
+
+from mooring.api.core import Namespace, Node, Pod
+from mooring.api.policy import PodDisruptionBudget
+from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from mooring.api.runtime_class import RuntimeClass
+from mooring.api.scheduling import CompositePodGroup, PodGroup
+from mooring.insight.messages import full_name
+from mooring.insight.plan.evaluation_limit import EvaluationLimit
+from mooring.insight.plan.planner import Plan, plan_completed
+from mooring.insight.snapshot.completion import Completed, complete
+from mooring.insight.snapshot.snapshot import Snapshot, Spreader, key_of
+from mooring.scheduler.cluster import Cluster
+from mooring.validation.strategy import Context
+
+EACH_S: Final = 5.0  # for the expressions of a pod
+KEPT_S: Final = 600.0  # before it is made anew: its clock stands still
+
+
+class KeptCluster:
+    """A cluster that follows snapshots."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.lock = threading.Lock()  # to be held while a plan is used
+        self._clock = clock
+        self._cluster: Cluster | None = None
+        self._objects: dict[tuple[str, str, str], Any] = {}
+        self._made_s = 0.0
+
+    def plan(self, snapshot: Snapshot, context: Context) -> Plan:
+        """Return the plan of a snapshot in which no pod was tried yet."""
+        completed = complete(snapshot, context)
+        objects = {key_of(each): each for each in completed.snapshot.objects()}
+        cluster = self._cluster
+        if cluster is None or self._clock() - self._made_s > KEPT_S:
+            cluster = _made(completed, context)
+            self._made_s = self._clock()
+        elif not self._follow(cluster, objects):
+            cluster = _made(completed, context)
+        self._cluster, self._objects = cluster, objects
+        limit = EvaluationLimit(self._clock, each_s=EACH_S, all_s=inf)
+        limit.watch(cluster)
+        kept = cluster
+        concerns, over_quota = completed.concerns, completed.over_quota
+        return Plan(completed.snapshot, (), concerns, lambda: kept, over_quota, limit)
+
+    def _follow(self, cluster: Cluster, objects: dict[tuple[str, str, str], Any]) -> bool:
+        """Take the changes since the last snapshot; False if there is one that cannot be taken."""
+        known = self._objects
+        gone = [value for key, value in known.items() if key not in objects]
+        changed = [(known.get(key), value) for key, value in objects.items()
+                   if known.get(key) is not value]  # fmt: skip
+        if any(isinstance(each, RuntimeClass) for each in (*gone, *(new for _, new in changed))):
+            return False
+        for value in gone:
+            _remove(cluster, value)
+        for old, new in changed:
+            if isinstance(old, Pod | PodDisruptionBudget | PodGroup | CompositePodGroup | Spreader):
+                _remove(cluster, old)
+            _put(cluster, new)
+        return True
+
+
+def _made(completed: Completed, context: Context) -> Cluster:
+    waiting = {full_name(pod) for pod in completed.snapshot.pods if not pod.spec.node_name}
+    return plan_completed(completed, context, left_out=waiting).cluster
+
+
+def _put(cluster: Cluster, value: Any) -> None:
+    match value:
+        case Pod():
+            cluster.put_pod(value)
+        case ResourceClaim():
+            cluster.put_claim(value)
+        case Node():
+            cluster.put_node(value)
+        case ResourceSlice():
+            cluster.put_slice(value)
+        case DeviceClass():
+            cluster.put_class(value)
+        case DeviceTaintRule():
+            cluster.put_taint_rule(value)
+        case Namespace():
+            cluster.snapshot.put_namespace(value.metadata.name, value.metadata.labels)
+        case PodGroup() | CompositePodGroup():
+            cluster.put_group(value)
+        case PodDisruptionBudget():
+            cluster.disruption_budgets.put(value)
+        case _ if isinstance(value, Spreader):
+            cluster.default_selectors.put(value)
+
+
+def _remove(cluster: Cluster, value: Any) -> None:
+    name = value.metadata.name
+    match value:
+        case Pod():
+            cluster.remove_pod(value)
+        case ResourceClaim():
+            cluster.remove_claim(value.metadata.namespace, name)
+        case Node():
+            cluster.remove_node(name)
+        case ResourceSlice():
+            cluster.remove_slice(name)
+        case DeviceClass():
+            cluster.remove_class(name)
+        case DeviceTaintRule():
+            cluster.remove_taint_rule(name)
+        case Namespace():
+            cluster.snapshot.remove_namespace(name)
+        case PodGroup() | CompositePodGroup():
+            cluster.remove_group(value)
+        case PodDisruptionBudget():
+            cluster.disruption_budgets.remove(value)
+        case _ if isinstance(value, Spreader):
+            cluster.default_selectors.remove(value)

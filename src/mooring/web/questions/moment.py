@@ -1,0 +1,108 @@
+"""What is shown at a moment, and what questions about it share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Final
+
+from mooring.api.resource.v1 import ResourceClaimSpec
+from mooring.api.tolerations import DeviceName
+from mooring.insight.devices import DeviceUsage
+from mooring.insight.expressions.published_devices import PublishedDevices
+from mooring.insight.plan.evaluation_limit import EvaluationLimit
+from mooring.insight.plan.planner import Plan, plan
+from mooring.insight.snapshot.snapshot import Snapshot, key_of
+from mooring.insight.whatif import ChangedCluster, apply
+from mooring.validation.strategy import Context
+from mooring.web.columns import Column
+from mooring.web.fleet import Fleet
+from mooring.web.questions.kept_cluster import EACH_S, KeptCluster
+from mooring.web.scene import Scene
+
+ALL_S: Final = 15.0  # for those of all pods
+
+
+class ShownMoment:
+    """What is shown at a moment."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        fleet: Fleet,
+        devices: Sequence[DeviceUsage],
+        rows: Mapping[DeviceName, int],
+        context: Context,
+        copy_scene: Callable[[], Scene],
+        kept: KeptCluster,
+        before: ShownMoment | None = None,
+    ) -> None:
+        """Take over from the moment `before` what has not changed since."""
+        self.snapshot, self.fleet, self.devices = snapshot, fleet, devices
+        self._rows, self.context, self.copy_scene = rows, context, copy_scene
+        self._kept = kept
+        self.plan: Plan | None = None  # of all pending pods, if there is one
+        if before is not None and _are_same(before.snapshot.slices, snapshot.slices):
+            self.__dict__ |= {
+                name: before.__dict__[name] for name in ("published",) if name in before.__dict__
+            }
+
+    def has_rows(self, rows: Mapping[DeviceName, int]) -> bool:
+        """Return whether devices have these rows."""
+        return self._rows is rows
+
+    def row_of(self, device: DeviceName) -> int:
+        """Return the row of a device, -1 if it has none."""
+        return self._rows.get(device, -1)
+
+    @cached_property
+    def published(self) -> PublishedDevices:
+        """The devices as expressions see them."""
+        return PublishedDevices(self.snapshot.slices, names=self.context.extensions)
+
+    @cached_property
+    def _claims(self) -> dict[tuple[str, str, str], ResourceClaimSpec]:
+        found = {key_of(each): each.spec for each in self.snapshot.claims}
+        return found | {key_of(each): each.spec.spec for each in self.snapshot.templates}
+
+    def find_spec(self, kind: str, namespace: str, name: str) -> ResourceClaimSpec | None:
+        """Return the claim spec of a claim or template, None if there is none."""
+        return self._claims.get((kind, namespace, name))
+
+    @contextmanager
+    def alone(self) -> Iterator[Plan]:
+        """Yield a plan in which no pod was tried yet, for this question alone."""
+        with self._kept.lock:
+            if self.plan is not None:
+                yield self.plan
+            else:
+                yield self._kept.plan(self.snapshot, self.context)
+
+    @cached_property
+    def before(self) -> tuple[ChangedCluster, Plan]:
+        """The cluster without changes, and where its pending pods would go."""
+        cluster = apply(self.snapshot, (), self.context)
+        return cluster, bounded_plan(cluster.snapshot, self.context)
+
+    def column(self, values: Mapping[DeviceName, int]) -> Column:
+        """Return a column over the devices of the fleet; 0 for those without a value."""
+        found = [0] * self.fleet.rows("devices")
+        for device, value in values.items():
+            row = self.row_of(device)
+            if 0 <= row < len(found):
+                found[row] = value
+        return found
+
+
+def bounded_plan(snapshot: Snapshot, context: Context) -> Plan:
+    """Return the plan of a snapshot, in bounded time, or raise TooManyPodsError."""
+    limit = EvaluationLimit(time.monotonic, each_s=EACH_S, all_s=ALL_S)
+    return plan(snapshot, context, limit=limit)
+
+
+def _are_same(before: Sequence[object], after: Sequence[object]) -> bool:
+    return len(before) == len(after) and all(
+        old is new for old, new in zip(before, after, strict=True)
+    )

@@ -1,0 +1,131 @@
+"""The question that refused each device to a pod, for painting all devices of the fleet.
+
+Questions are put to all devices, whatever node they are on, for each of the pod's requests; where
+requests differ, the one for which the device came farthest counts. A device that passes all
+questions may still be on a node that does not take the pod for other reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from mooring.allocator.taints import BLOCKING
+from mooring.api.core.pod import Pod
+from mooring.api.resource.v1 import DeviceClass, DeviceToleration
+from mooring.api.tolerations import DeviceName, tolerates
+from mooring.cel.device import DeviceCompiler
+from mooring.insight.devices import DeviceState, DeviceUsage
+from mooring.insight.expressions.evaluation import ExpressionEvaluator, MatchOutcome, compiler_for
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.web.columns import encode
+from mooring.web.pending import FindClaim, claim_specs, limits_of
+from mooring.web.questions.moment import ShownMoment
+
+QUESTIONS: Final = (
+    "not of the class",
+    "refused by a selector",
+    "not usable",
+    "taken",
+    "blocked by counters",
+    "tainted",
+    "on a node that refuses the pod",
+    "would do",
+)
+CLASS, SELECTOR, UNUSABLE, TAKEN, COUNTERS, TAINT, NODE, WOULD_DO = range(len(QUESTIONS))
+ASKS_MAX: Final = 64  # requests with their alternatives
+_LOST: Final = (DeviceState.UNUSABLE, DeviceState.MISSING)
+
+
+class Ask(NamedTuple):
+    """What a request, or an alternative of one, asks of a device."""
+
+    class_selectors: tuple[str, ...] | None  # None: there is no such class
+    selectors: tuple[str, ...] = ()
+    tolerations: tuple[DeviceToleration, ...] = ()
+    is_admin: bool = False
+
+
+def painted(moment: ShownMoment, pod: Pod, refusing: Collection[str] = ()) -> dict[str, Any]:
+    """Return the question for each device; `refusing` are nodes that do not take the pod."""
+    painter = _Painter(moment, refusing)
+    asks = list(dict.fromkeys(asks_of(pod, moment.find_spec, moment.snapshot)))[:ASKS_MAX]
+    column = [
+        max((painter.question(usage, a) for a in asks), default=0) for usage in moment.devices
+    ]
+    return {"questions": QUESTIONS, "devices": encode(column)}
+
+
+def asks_of(pod: Pod, find: FindClaim, snapshot: Snapshot) -> Iterator[Ask]:
+    """Yield what the requests of a pod ask."""
+    classes = {each.metadata.name: each for each in snapshot.classes}
+    for spec in claim_specs(pod, find):
+        for request in spec.devices.requests or ():
+            chosen: Sequence[Any] = request.first_available or ()
+            for wanted in (request.exactly, *chosen) if request.exactly else chosen:
+                found = classes.get(wanted.device_class_name)
+                yield Ask(
+                    None if found is None else _expressions(found),
+                    tuple(each.cel.expression for each in wanted.selectors if each.cel),
+                    tuple(wanted.tolerations),
+                    bool(getattr(wanted, "admin_access", False)),
+                )
+    by_resource = {each.spec.extended_resource_name: each for each in snapshot.classes}
+    for name in limits_of(pod):
+        if (device_class := by_resource.get(name)) is not None:
+            yield Ask(_expressions(device_class))
+
+
+def _expressions(device_class: DeviceClass) -> tuple[str, ...]:
+    return tuple(each.cel.expression for each in device_class.spec.selectors if each.cel)
+
+
+class _Painter:
+    def __init__(self, moment: ShownMoment, refusing: Collection[str]) -> None:
+        self._moment = moment
+        self._refusing = frozenset(refusing)
+        context = moment.context
+        self._compiler = compiler_for(context.gates, extensions=context.extensions)
+        self._matching: dict[str, frozenset[DeviceName]] = {}
+
+    def question(self, usage: DeviceUsage, ask: Ask) -> int:
+        """Return the first question that a device fails."""
+        if ask.class_selectors is None or not self._match(usage, ask.class_selectors):
+            return CLASS
+        if not self._match(usage, ask.selectors):
+            return SELECTOR
+        if usage.state in _LOST:
+            return UNUSABLE
+        if not ask.is_admin:
+            if usage.state is DeviceState.TAKEN:
+                return TAKEN
+            if usage.state is DeviceState.BLOCKED:
+                return COUNTERS
+        blocking = (mark.taint for mark in usage.taints if mark.taint.effect in BLOCKING)
+        if any(not any(tolerates(t, taint) for t in ask.tolerations) for taint in blocking):
+            return TAINT
+        return NODE if usage.node_selection.node in self._refusing else WOULD_DO
+
+    def _match(self, usage: DeviceUsage, expressions: Sequence[str]) -> bool:
+        return all(usage.id in self._selected(each) for each in expressions)
+
+    def _selected(self, expression: str) -> frozenset[DeviceName]:
+        found = self._matching.get(expression)
+        if found is None:
+            found = self._matching[expression] = _selected(self._moment, expression, self._compiler)
+        return found
+
+
+def _selected(
+    moment: ShownMoment, expression: str, compiler: DeviceCompiler
+) -> frozenset[DeviceName]:
+    """Return the devices for which an expression is true; of one that does not compile, none."""
+    compiled = compiler.compile(expression)
+    if compiled.program is None:
+        return frozenset()
+    return frozenset(
+        DeviceName(device.driver, device.pool, device.name)
+        for result in ExpressionEvaluator(compiled).results(moment.published)
+        if result.outcome is MatchOutcome.MATCH
+        for device in result.devices
+    )

@@ -1,0 +1,147 @@
+"""The page as one file with its data: it fetches nothing, and shows what was at one moment.
+
+Its content security policy allows this script and this style, by their hashes, and no connection.
+Explanations of some pending pods are in it; what needs a server says so.
+"""
+
+from __future__ import annotations
+
+import gzip
+import html
+import re
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from mooring import __version__
+from mooring.insight.answer.finding import Unread
+from mooring.insight.plan.planner import Plan, Progress, unwatched
+from mooring.insight.plan.refused import with_unscheduled
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.validation.strategy import Context
+from mooring.web.bundle import bundled
+from mooring.web.causes import find_causes
+from mooring.web.errors import PageError
+from mooring.web.fleet import fleet_tree
+from mooring.web.questions.explain import explain_answer
+from mooring.web.questions.kept_cluster import KeptCluster
+from mooring.web.questions.moment import ShownMoment, bounded_plan
+from mooring.web.scene import Scene
+from mooring.web.static_files import INDEX, static_files
+
+EXPLAINED_MAX: Final = 100
+EXPLAINED_S: Final = 10.0
+EXPLAINED_BYTES: Final = 4 * 1024 * 1024
+PACKED_FROM_BYTES: Final = 32 * 1024
+ENTRY: Final = "main.js"
+_STYLE: Final = re.compile(r'<link rel="stylesheet" href="static/([^"]+)" ?/?>')
+_PRELOAD: Final = re.compile(r'[ \t]*<link rel="modulepreload"[^>]*>\n')
+_SCRIPT: Final = re.compile(r'<script type="module" src="static/[^"]+"></script>')
+_TITLE: Final = re.compile(r"<title>[^<]*</title>")
+
+
+def single_page(
+    snapshot: Snapshot,
+    context: Context,
+    *,
+    title: str,
+    plan: Plan | None = None,
+    unread: Unread | None = None,
+    progress: Progress = unwatched,
+) -> str:
+    """Return the page of a snapshot; with a plan, pending pods are explained by it."""
+    if plan is None:
+        plan = with_unscheduled(bounded_plan(snapshot, context))
+        snapshot = plan.before
+    scene = Scene(context, snapshot.objects())
+    scene.explain(find_causes(plan, context, unread=unread, progress=progress))
+    fleet = scene.fleet(1, str(context.now))
+    rows = scene.rows
+    moment = ShownMoment(
+        snapshot, fleet, tuple(rows.usages), rows.device_rows, context, scene.copy, KeptCluster()
+    )
+    moment.plan = plan
+    session = {
+        "user": "",
+        "title": title,
+        "source": "snapshot",
+        "live": False,
+        "history": False,
+        "readOnly": True,
+        "version": __version__,
+        "profiles": [],
+        "forbidden": [],
+        "whatIf": False,
+        "now": str(context.now),
+    }
+    answers = _answers(moment, scene)
+    return page_with({"session": session, "fleet": fleet_tree(fleet), "explain": answers}, title)
+
+
+def _answers(moment: ShownMoment, scene: Scene) -> dict[str, Any]:
+    """Return explanations of pending pods, the first ones of each group first."""
+    found: dict[str, Any] = {}
+    size, end_s = 0, time.monotonic() + EXPLAINED_S
+    first = {row: place for place, row in enumerate(each.first for each in moment.fleet.groups)}
+    pods = sorted(
+        scene.pending,
+        key=lambda pod: (
+            first.get(scene.pod_row(pod), len(first)),
+            pod.metadata.namespace,
+            pod.metadata.name,
+        ),
+    )
+    for pod in pods[:EXPLAINED_MAX]:
+        if time.monotonic() > end_s:
+            break
+        namespace, name = pod.metadata.namespace, pod.metadata.name
+        try:
+            answer = explain_answer(moment, namespace, name)
+        except PageError:
+            continue
+        size += len(msgspec.json.encode(answer))
+        if size > EXPLAINED_BYTES:
+            break
+        found[f"{namespace}/{name}"] = answer
+    return found
+
+
+def page_with(data: Mapping[str, Any], title: str) -> str:
+    """Return the page with data in it."""
+    files = {name: file.body.decode() for name, file in static_files().items()}
+    page = _PRELOAD.sub("", files[INDEX])
+    sheet = _STYLE.search(page)
+    assert sheet is not None
+    style = files[sheet[1]]
+    scripts = {name: text for name, text in files.items() if name.endswith(".js")}
+    script = bundled(scripts, ENTRY).replace("</script", "<\\/script")
+    policy = (
+        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    inlined = f'<script type="application/json" id="moor-data">{_json(data)}</script>'
+    page = _STYLE.sub(lambda _: f"<style>{style}</style>", page, count=1)
+    page = _SCRIPT.sub("", page)
+    page = _TITLE.sub(lambda _: f"<title>{html.escape(title)} – Mooring</title>", page)
+    page = page.replace('<meta charset="utf-8" />', f'<meta charset="utf-8" />\n    {meta}', 1)
+    body = f'{inlined}\n<script type="module">{script}</script>\n'
+    before, end, after = page.rpartition("</body>")
+    return f"{before}{body}{end}{after}"
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    """Return data as JSON that no HTML can end; compressed if it is large."""
+    text = msgspec.json.encode(data)
+    if len(text) >= PACKED_FROM_BYTES:
+        packed = b64encode(gzip.compress(text, 9, mtime=0)).decode()
+        return f'{{"gzip":"{packed}"}}'
+    return text.decode().replace("<", "\\u003c")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

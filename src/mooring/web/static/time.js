@@ -1,0 +1,126 @@
+/** Time: a slider over the history of the source, with marks where something happened. */
+import { html, signal } from "./vendor.js";
+import { isFile, travel } from "./api.js";
+import * as store from "./store.js";
+import { clock } from "./words.js";
+
+const PLAY_MS = 900;
+const MARKS_MAX = 300;
+const playing = signal(0); // the timer, 0 if it does not play
+const sliding = signal(-1); // the point under the thumb while it moves
+
+function points() {
+  return store.history.value?.points ?? [];
+}
+
+/** The number of the point that is shown; the last if it is the present. */
+function position() {
+  const at = Number(store.chosen.at.value);
+  const all = points();
+  if (!store.chosen.at.value) return all.length - 1;
+  return Math.max(0, all.findLastIndex(([revision]) => revision <= at));
+}
+
+function go(index) {
+  const all = points();
+  const last = all.length - 1;
+  const to = Math.max(0, Math.min(last, index));
+  return travel(to === last && store.session.value?.live ? "" : all[to][0]);
+}
+
+function stop() {
+  clearTimeout(playing.value);
+  playing.value = 0;
+}
+
+function play() {
+  if (playing.value) return stop();
+  const from = position() >= points().length - 1 ? 0 : position();
+  const next = async (index) => {
+    await go(index);
+    if (index >= points().length - 1) return stop();
+    if (playing.value) playing.value = setTimeout(next, PLAY_MS, index + 1);
+  };
+  playing.value = setTimeout(next, 0, from);
+}
+
+export function Time() {
+  const all = points();
+  if (isFile() || !store.session.value?.history || all.length < 1) {
+    return html`<p class="quiet pane">
+      ${isFile()
+        ? "This file shows one moment. A recording has more: "
+        : "There is no history to go back to. It begins once something changes; for a real cluster, record it: "}
+      <code>moor record</code>
+    </p>`;
+  }
+  const here = sliding.value >= 0 ? sliding.value : position();
+  const shown = all[here];
+  return html`<div class="pane time">
+    <div class="transport">
+      <button type="button" aria-label=${playing.value ? "Pause" : "Play"} onClick=${play}>${playing.value ? "❚❚" : "▶"}</button>
+      <button type="button" aria-label="One step back" disabled=${here <= 0} onClick=${() => go(here - 1)}>‹</button>
+      <button type="button" aria-label="One step on" disabled=${here >= all.length - 1} onClick=${() => go(here + 1)}>›</button>
+      <output>${clock(shown[1], true)}</output>
+      <span class="quiet">revision ${shown[0]}</span>
+      <span class="grow"></span>
+      ${store.chosen.at.value && html`<button type="button" onClick=${() => travel("")}>Now</button>`}
+    </div>
+    <${Track} all=${all} here=${here} />
+    <${Marks} />
+  </div>`;
+}
+
+function Track({ all, here }) {
+  const first = all[0][0];
+  const last = all.at(-1)[0];
+  const marks = store.history.value.marks.slice(-MARKS_MAX);
+  const place = (revision) => {
+    const index = Math.max(0, all.findLastIndex(([each]) => each <= revision));
+    return (100 * index) / Math.max(1, all.length - 1);
+  };
+  return html`<div class="track">
+    <div class="ticks" aria-hidden="true">
+      ${marks.filter((mark) => mark.revision >= first && mark.revision <= last).map(
+        (mark) => html`<i class=${`tick ${mark.what.toLowerCase()}`} style=${{ left: `${place(mark.revision)}%` }} title=${`${mark.what} ${mark.name}`}></i>`,
+      )}
+    </div>
+    <input
+      type="range"
+      min="0"
+      max=${all.length - 1}
+      value=${here}
+      aria-label="Moment"
+      aria-valuetext=${clock(all[here][1], true)}
+      onInput=${(event) => (sliding.value = Number(event.target.value))}
+      onChange=${(event) => {
+        const index = Number(event.target.value);
+        stop();
+        go(index).finally(() => (sliding.value = -1));
+      }}
+    />
+    <div class="ends quiet"><span>${clock(all[0][1], true)}</span><span>${clock(all.at(-1)[1], true)}</span></div>
+  </div>`;
+}
+
+function Marks() {
+  const chosen = store.chosen.pod.value || (store.selection.value?.kind === "pod" ? store.selection.value.id : "");
+  const all = store.history.value?.marks ?? [];
+  const own = chosen ? all.filter((mark) => `${mark.namespace}/${mark.name}` === chosen) : all;
+  const marks = (own.length ? own : all).slice(-40).reverse();
+  return html`<div class="marks">
+    <h3>${own.length && chosen ? `What happened to ${chosen}` : "What happened"}</h3>
+    <ul class="plain">
+      ${marks.map(
+        (mark) => html`<li>
+          <button type="button" class="mark" onClick=${() => travel(mark.revision)}>
+            <time>${clock(Date.parse(mark.time))}</time>
+            <i class=${`tick-dot ${mark.what.toLowerCase()}`} aria-hidden="true"></i>
+            <b>${mark.what}</b> <span>${mark.kind} ${mark.namespace ? `${mark.namespace}/` : ""}${mark.name}</span>
+            <span class="quiet">${mark.cause}</span>
+          </button>
+        </li>`,
+      )}
+    </ul>
+  </div>`;
+}

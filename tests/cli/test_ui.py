@@ -1,0 +1,92 @@
+"""The sources of the page, and how the command refuses what it cannot show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from mooring.api.core import Pod
+from mooring.api.documents import CORE
+from mooring.cli.cluster_options import Sources, read_sources
+from mooring.cli.main import moor
+from mooring.cli.ui import recording_feed, source_of, static_feed, title_of
+from mooring.hardware.attributes import NumaNodeForm
+from mooring.insight.history.recording import write_recording
+from mooring.sources.cluster_sources import FileSource, Profiles
+from mooring.web.causes import FREE_TO_GO
+from tests.insight.history.changes import change
+from tests.web.fleets import CONTEXT, SMALL, holding
+
+BUSY = "examples/busy-node/cluster.yaml"
+TRAINING = "examples/training/training.yaml"
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(moor, ["ui", *words])
+
+
+def sources(
+    cluster: tuple[str, ...] = (), manifests: tuple[str, ...] = (), at: str = ""
+) -> Sources:
+    return Sources(
+        [FileSource(cluster, False, CORE, at)] if cluster else [],
+        [FileSource(manifests, False, CORE)] if manifests else [],
+        CONTEXT,
+        "default",
+    )
+
+
+def test_without_a_cluster_it_says_where_one_comes_from(tmp_path: Path) -> None:
+    result = run("--data-dir", str(tmp_path))
+    assert result.exit_code == 3
+    assert "no cluster runs" in result.stderr
+    assert "moor up" in result.stderr
+
+
+def test_a_cluster_that_is_gone_is_an_error_of_one_line(tmp_path: Path) -> None:
+    (tmp_path / "kubeconfig").write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+        "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+        "users: [{name: u, user: {}}]\n"
+    )
+    result = run("--data-dir", str(tmp_path))
+    assert result.exit_code == 3
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_pods_of_files_are_shown_as_the_plan_sees_them() -> None:
+    given = sources((BUSY,), (TRAINING,))
+    feed = static_feed(read_sources(given), title_of(given), source_of(given), is_plan=True)
+    names = {name for kind, _, name in feed.objects if kind == "Pod"}
+    assert "training-0" in names  # a pod that the deployment would create
+    assert all(cause.text != FREE_TO_GO for cause in feed.causes.values())
+    assert (feed.facts.source, feed.facts.title) == ("files", f"{BUSY}, {TRAINING}")
+
+
+def test_pods_of_files_that_get_a_node_are_shown_on_it() -> None:
+    machine = Profiles(("dgx-h100",), NumaNodeForm.SCALAR)
+    given = sources(manifests=(TRAINING,))._replace(cluster=[machine])
+    feed = static_feed(read_sources(given), title_of(given), source_of(given), is_plan=True)
+    nodes = {
+        name: pod.spec.node_name
+        for (_, _, name), pod in feed.objects.items()
+        if isinstance(pod, Pod)
+    }
+    placed = dict.fromkeys(("notebook-0", "notebook-1", "training-0"), "dgx-h100-0")
+    assert nodes == {**placed, "training-1": ""}
+
+
+def test_a_recording_is_shown_with_its_history(tmp_path: Path) -> None:
+    path = tmp_path / "x.moorrec"
+    path.write_bytes(
+        write_recording([change(3, *SMALL), change(4, holding("busy", "gpu-1"))], gates="")
+    )
+    feed = recording_feed(sources((str(path),)))
+    assert feed is not None
+    assert (feed.facts.source, feed.revision) == ("recording", 4)
+    assert feed.history is not None
+    assert [each.revision for each in feed.history.moments] == [3, 4]
+    assert recording_feed(sources((str(path),), at="3")) is None  # one moment has no history
+    assert recording_feed(sources((BUSY,))) is None
