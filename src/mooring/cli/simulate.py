@@ -20,7 +20,7 @@ from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.output import Progress, Row, complain, output_option, print_table, print_tree, warn
 from mooring.cli.scheduler_file import scheduler_config_option
 from mooring.cli.terminal import echo, printable
-from mooring.insight.errors import InsightError, TraceError
+from mooring.insight.errors import InsightError, TraceError, UnknownObjectError
 from mooring.insight.messages import counted, listed
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
 from mooring.insight.simulation import (
@@ -227,6 +227,8 @@ def _simulated(
                 progress=progress,
                 limit=EvaluationLimit(time.monotonic),
             )
+    except UnknownObjectError as error:
+        given.end_without(str(error))
     except InsightError as error:
         raise click.UsageError(printable(str(error))) from None
 
