@@ -143,8 +143,8 @@ def command(
     The scheduler is the one of `moor plan`, with priorities and preemption, and the time is
     simulated: days pass in seconds, and the same input gives the same result. --trace names
     workloads of -f or of the cluster: a pod, an object that creates pods (deployment/train), a
-    claim or a template. They run only as the trace says; other pods are there from the begin and
-    stay. A preempted pod starts anew.
+    claim or a template. They run only as the trace says; other pods are there from the beginning
+    and stay. A preempted pod starts anew.
 
     It prints the waits of each workload, how many devices are in use on average and at most, and
     how many percent of the devices for a workload are left over on average: those that would stay
