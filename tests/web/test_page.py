@@ -31,6 +31,16 @@ async def stranger(page: Page[Any]) -> Visitor:
     return Visitor(page)
 
 
+def test_a_large_fleet_is_prepared_while_it_is_looked_at() -> None:
+    async def scenario(visitor: Visitor) -> None:
+        assert (await visitor.get("/fleet"))[0] == 200
+        status, answer = await visitor.ask("/cel", {"expression": "true"})
+        assert (status, answer["counts"]["yes"]) == (200, 2000)
+
+    large = [each for number in range(20) for each in machine(f"m{number}", 100)]
+    at_page(feed_of(large), scenario)
+
+
 # --- signing in -------------------------------------------------------------------------------
 
 

@@ -21,14 +21,15 @@ from mooring.api.resource.v1 import (
     DeviceTaint,
 )
 from mooring.insight.snapshot.snapshot import key_of
+from mooring.web import causes
 from mooring.web.columns import decode
 from mooring.web.errors import BadQuestionError, PageError, UnusableError
 from mooring.web.fleet import Delta, apply
 from mooring.web.questions.cel import ERROR, NO, YES, cel_answer
 from mooring.web.questions.details import device_answer, object_answer
-from mooring.web.questions.explain import explain_answer
+from mooring.web.questions.explain import explain_answer, prepare
 from mooring.web.questions.kept_cluster import KeptCluster
-from mooring.web.questions.moment import ShownMoment
+from mooring.web.questions.moment import ShownMoment, bounded_plan
 from mooring.web.questions.what_if import fix_answer, what_if_answer
 from mooring.web.scene import Scene
 from tests.insight.topologies import claim, counters, device, partition, result, slice_of
@@ -289,10 +290,52 @@ def test_an_object_is_shown_with_its_newest_events(moment: ShownMoment) -> None:
     assert len(answer["events"]) == 50
 
 
+UPGRADED = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: new}
+spec:
+  driver: gpu.example.com
+  nodeName: n1
+  pool: {name: n1, generation: 9, resourceSliceCount: 1}
+  devices: [{name: gpu-0}]
+"""
+
+
+def test_slices_of_a_driver_are_replaced(moment: ShownMoment) -> None:
+    answer = what_if_answer(moment, [f"replace-slices {UPGRADED}"])
+    assert "gpu.example.com: free 4 → 0, of 5 → 1" in answer["text"]
+
+
+def test_to_replace_slices_takes_slices(moment: ShownMoment) -> None:
+    with pytest.raises(UnusableError, match="there is no ResourceSlice in it"):
+        what_if_answer(moment, ["replace-slices kind: Node\napiVersion: v1\nmetadata: {name: a}"])
+
+
+def test_what_is_prepared_changes_no_answer() -> None:
+    kept = KeptCluster()
+    known, quiet = moment_of(*CLUSTER, kept=kept), moment_of(*machine("n1"))
+    for each in (known, quiet):
+        prepare(each)
+        assert len(each.published_rows) == len(each.published)
+    assert explained(known) == explained(moment_of(*CLUSTER))
+
+
+def test_pods_whose_turn_does_not_come_have_the_schedulers_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(causes, "ALL_S", 0.0)
+    snapshot = moment_of(*CLUSTER, *waiting("late", count=4)).snapshot
+    plan = bounded_plan(snapshot, CONTEXT)
+    first, second = (each.text for each in causes.find_causes(plan, CONTEXT).values())
+    assert not first.startswith("0/2 nodes are available")
+    assert second.startswith("0/2 nodes are available")
+
+
 # --- the kept cluster -------------------------------------------------------------------------
 
 CHANGES = st.lists(
-    st.lists(st.tuples(st.booleans(), st.integers(0, 8)), min_size=1, max_size=3), max_size=5
+    st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=1, max_size=3), max_size=5
 )
 CHANGING: list[Any] = [
     holding("busy", "gpu-0"),
@@ -302,6 +345,7 @@ CHANGING: list[Any] = [
     *machine("n3", 4)[1:],
     roomy("n3"),
     waiting("other", count=1)[1],
+    waiting("other", count=1)[0],
     TAINTED,
     slice_of(device("gpu-0"), pool="n1", generation=2, name="slice-n1"),
 ]
@@ -321,12 +365,20 @@ def test_a_kept_cluster_explains_as_one_made_anew(
                 known[key_of(value)] = value
             else:
                 known.pop(key_of(value), None)
-        expected = explained(moment_of(*known.values()))
-        assert explained(moment_of(*known.values(), kept=kept)) == expected
+        for ask in (explained, drained, explained):
+            expected = ask(moment_of(*known.values()))
+            assert ask(moment_of(*known.values(), kept=kept)) == expected
 
 
 def explained(moment: ShownMoment) -> Any:
     try:
         return explain_answer(moment, "team", "big")
+    except PageError as error:
+        return error.text
+
+
+def drained(moment: ShownMoment) -> Any:
+    try:
+        return what_if_answer(moment, ["drain n1"])
     except PageError as error:
         return error.text

@@ -15,6 +15,7 @@ from mooring.validation.strategy import Context
 from mooring.web.owner_rows import PodKey
 from mooring.web.pending import Cause
 
+ALL_S: Final = 20.0
 FREE_TO_GO: Final = "nothing stops it: it would get a node now"
 
 
@@ -27,13 +28,20 @@ def find_causes(
     unread: Unread | None = None,
     progress: Progress = unwatched,
 ) -> dict[PodKey, Cause]:
-    """Return the cause of each pod that waits, in the time that diagnoses may take."""
+    """Return the cause of each pod that waits, in bounded time.
+
+    Pods whose turn does not come have the cause that the scheduler gives.
+    """
+    end_s = time.monotonic() + ALL_S
     found = {
         (each.pod.metadata.namespace, each.pod.metadata.name): Cause(
             FREE_TO_GO, each.pod.metadata.uid
         )
         for each in plan.placed
     }
+    for each in plan.pending:
+        metadata = each.pod.metadata
+        found[metadata.namespace, metadata.name] = Cause(each.message or each.reason, metadata.uid)
     explained = answers(
         plan,
         plan.pending,
@@ -48,4 +56,6 @@ def find_causes(
         for pending in pods:
             metadata = pending.pod.metadata
             found[metadata.namespace, metadata.name] = Cause(answer.cause, metadata.uid)
+        if time.monotonic() > end_s:
+            break
     return found

@@ -25,6 +25,7 @@ from mooring.web.messages import Body
 from mooring.web.owner_rows import PodKey
 from mooring.web.past import Past
 from mooring.web.pending import Cause
+from mooring.web.questions.explain import prepare
 from mooring.web.questions.kept_cluster import KeptCluster
 from mooring.web.questions.moment import ShownMoment
 from mooring.web.rights import ALL, Rights
@@ -35,6 +36,7 @@ REST: Final = 9.0  # how long to wait after work, in times of the work
 KEEP_ALIVE_S: Final = 15.0
 IDLE_S: Final = 60.0
 SHARED_S: Final = 5.0
+PREPARED_MIN: Final = 2000  # devices; for fewer, no first question is slow
 RING_ENTRIES: Final = 128
 RING_BYTES: Final = 4 * 1024 * 1024
 KEEP_ALIVE: Final = b": keep-alive\n\n"
@@ -57,8 +59,11 @@ class _Step(NamedTuple):
 class View:
     """The fleet for some rights, as long as somebody looks."""
 
-    def __init__(self, feed: Feed, rights: Rights) -> None:
+    def __init__(self, feed: Feed, rights: Rights, preparing: asyncio.Lock) -> None:
+        """Take a lock: one view prepares for questions at a time."""
         self._feed, self._rights = feed, rights
+        self._preparing = preparing
+        self._preparation: asyncio.Task[None] | None = None
         self.past = Past(feed, rights)
         self._follower = Follower(feed)
         self._kept = KeptCluster()
@@ -85,7 +90,14 @@ class View:
         fleet = await self._current()
         if self._body is None or self._body[0] is not fleet:
             self._body = (fleet, await asyncio.to_thread(lambda: Body.of(fleet_tree(fleet))))
+        if self._preparation is None and fleet.rows("devices") >= PREPARED_MIN:
+            self._preparation = asyncio.create_task(self._prepare())
         return self._body[1]
+
+    async def _prepare(self) -> None:
+        """Find out what questions will need, once and after the fleet is shown."""
+        async with self._preparing:
+            await asyncio.to_thread(prepare, await self.moment())
 
     async def moment(self, *, is_fresh: bool = False) -> ShownMoment:
         """Return what is shown, for questions about it; unless fresh, some seconds old at most.
@@ -268,9 +280,10 @@ class View:
     async def close(self) -> None:
         """Follow no more."""
         self._follower.close()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        tasks = [each for each in (self._task, self._preparation) if each is not None]
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Views:
@@ -279,13 +292,14 @@ class Views:
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._views: dict[Rights, View] = {}
+        self._preparing = asyncio.Lock()
 
     async def get(self, rights: Rights) -> View:
         """Return the view of some rights."""
         found = self._views.get(rights)
         if found is None:
             await self.prune()
-            found = self._views[rights] = View(self._feed, rights)
+            found = self._views[rights] = View(self._feed, rights, self._preparing)
         found.used_s = time.monotonic()
         return found
 

@@ -6,6 +6,7 @@ arrival_orders
 decisions     where one pod goes, if an API server accepts it
 evaluation_limit
               how long expressions may take
+refusals      the same answer for pods that are alike
 refused       pods that an API server would not take, as pending
 placements    the outcome in plain terms; stand-in pods for claims that no pod uses
 document      the outcome as JSON

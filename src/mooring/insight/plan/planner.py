@@ -23,6 +23,7 @@ from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name
 from mooring.insight.plan.decisions import decide
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
+from mooring.insight.plan.refusals import Refusals
 from mooring.insight.snapshot.completion import Completed, complete
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
@@ -99,16 +100,18 @@ def plan_completed(
     arrival: Sequence[str] = (),
     progress: Progress = unwatched,
     limit: EvaluationLimit | None = None,
+    kept: Cluster | None = None,
 ) -> Plan:
     """Return where pods would go, except those left out by full name.
 
-    `arrival` has the full names of pods in order of arrival, if that is not the usual one.
+    `arrival` has the full names of pods in order of arrival, if that is not the usual one; `kept`
+    is the cluster of the snapshot if there is one, and gets the placed pods.
     """
     before = completed.snapshot
 
     @cache
     def cluster() -> Cluster:
-        made = _cluster_of(before, context)
+        made = _cluster_of(before, context) if kept is None else kept
         return made if limit is None else limit.watch(made)
 
     waiting = [pod for pod in before.pods if _is_waiting(pod) and full_name(pod) not in left_out]
@@ -216,6 +219,7 @@ class _Planner:
         self._progress = progress
         self._total = total
         self._results: dict[str, Result] = {}
+        self._refusals = Refusals(cluster)
         self._members: dict[GroupKey, list[Pod]] = {}
         if cluster.features.pod_groups:
             for pod in snapshot.pods:
@@ -255,14 +259,22 @@ class _Planner:
         if item.root is not None:
             results = self._schedule_groups(item, item.root)
         else:
-            outcome = decide(self._cluster, item.pods[0])
-            if isinstance(outcome, Placed):
-                results = [reserve(self._cluster, outcome, self._fresh)]
-            else:
-                results = [outcome]
+            results = [self._decided(item.pods[0])]
         for result in results:
             self._results[full_name(result.pod)] = result
+            if isinstance(result, Reservation):
+                self._refusals.forget()
         self._progress(len(self._results), self._total)
+
+    def _decided(self, pod: Pod) -> Result:
+        known = self._refusals.like(pod)
+        if known is not None:
+            return known
+        outcome = decide(self._cluster, pod)
+        if isinstance(outcome, Placed):
+            return reserve(self._cluster, outcome, self._fresh)
+        self._refusals.remember(outcome)
+        return outcome
 
     def _schedule_groups(self, item: _Item, root: GroupKey) -> Iterable[Result]:
         unit = unit_of(self._cluster, root, lambda group: self._gang(group, item.pods))

@@ -10,7 +10,7 @@ What would happen without the changes happens as well: the unchanged cluster is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -312,7 +312,7 @@ class _Settling:
         return self._snapshot.taint_rules if self._features.taint_rules else ()
 
     def _evictions(
-        self, pods: Iterable[Pod], rules: Iterable[DeviceTaintRule]
+        self, pods: Iterable[Pod], rules: Sequence[DeviceTaintRule]
     ) -> tuple[Eviction, ...]:
         if not self._features.allocator.device_taints:
             return ()

@@ -9,7 +9,7 @@ Claims created for a pod go with it. Others lose its reservation, and their devi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -342,9 +342,11 @@ class RuleOutlook(Struct, frozen=True):
 
 
 def evictions_in(
-    snapshot: Snapshot, pods: Iterable[Pod], rules: Iterable[DeviceTaintRule], context: Context
+    snapshot: Snapshot, pods: Iterable[Pod], rules: Sequence[DeviceTaintRule], context: Context
 ) -> tuple[Eviction, ...]:
     """Return which of the pods device taints evict, with these rules."""
+    if not rules and not _has_taints(snapshot):
+        return ()
     return find_evictions(
         pods,
         snapshot.claims,
@@ -352,6 +354,10 @@ def evictions_in(
         now=context.now,
         features=Features.of(context.gates).claims,
     )
+
+
+def _has_taints(snapshot: Snapshot) -> bool:
+    return any(device.taints for each in snapshot.slices for device in each.spec.devices or ())
 
 
 def marked_devices(

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mooring.api.tolerations import DeviceName
 from mooring.cel.device import COST_LIMIT
 from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.evaluation import (
@@ -48,13 +47,15 @@ def cel_answer(moment: ShownMoment, expression: str) -> dict[str, Any]:
             "hints": hints,
         }
     report = EvaluationReport(evaluator, moment.published)
-    painted = {_name(device): _value(report, outcome) for device, outcome in _outcomes(report)}
-    counted = Counter(painted.values())
+    marks = [(each.devices, _value(report, each.outcome)) for each in report.results]
+    counted: Counter[int] = Counter()
+    for devices, mark in marks:
+        counted[mark] += len(devices)
     hints = [] if counted[YES] or report.is_about_values else list(_hints(moment, expression))
     if report.caveat:
         hints.insert(0, f"Kubernetes refuses this as a selector: {report.caveat}")
     return {
-        "devices": encode(moment.column(painted)),
+        "devices": encode(moment.column(marks)),
         "counts": {"yes": counted[YES], "no": counted[NO], "error": counted[ERROR]},
         "cost": _cost(evaluator, report),
         "errors": list(_errors(report)),
@@ -63,20 +64,10 @@ def cel_answer(moment: ShownMoment, expression: str) -> dict[str, Any]:
     }
 
 
-def _outcomes(report: EvaluationReport) -> Iterator[tuple[PublishedDevice, MatchOutcome]]:
-    for result in report.results:
-        for device in result.devices:
-            yield device, result.outcome
-
-
 def _value(report: EvaluationReport, outcome: MatchOutcome) -> int:
     if outcome is MatchOutcome.ERROR:
         return ERROR
     return YES if outcome is report.wanted else NO
-
-
-def _name(device: PublishedDevice) -> DeviceName:
-    return DeviceName(device.driver, device.pool, device.name)
 
 
 def _cost(evaluator: ExpressionEvaluator, report: EvaluationReport) -> dict[str, int | None]:

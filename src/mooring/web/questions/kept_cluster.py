@@ -26,6 +26,7 @@ from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
 
 EACH_S: Final = 5.0  # for the expressions of a pod
+ALL_S: Final = 15.0  # for those of all pods
 KEPT_S: Final = 600.0  # before it is made anew: its clock stands still
 
 
@@ -42,19 +43,37 @@ class KeptCluster:
     def plan(self, snapshot: Snapshot, context: Context) -> Plan:
         """Return the plan of a snapshot in which no pod was tried yet."""
         completed = complete(snapshot, context)
-        objects = {key_of(each): each for each in completed.snapshot.objects()}
-        cluster = self._cluster
-        if cluster is None or self._clock() - self._made_s > KEPT_S:
-            cluster = _made(completed, context)
-            self._made_s = self._clock()
-        elif not self._follow(cluster, objects):
-            cluster = _made(completed, context)
-        self._cluster, self._objects = cluster, objects
+        kept = self._current(completed, context)
         limit = EvaluationLimit(self._clock, each_s=EACH_S, all_s=inf)
-        limit.watch(cluster)
-        kept = cluster
+        limit.watch(kept)
         concerns, over_quota = completed.concerns, completed.over_quota
         return Plan(completed.snapshot, (), concerns, lambda: kept, over_quota, limit)
+
+    def placed(self, snapshot: Snapshot, context: Context) -> Plan:
+        """Return the plan of all pods of a snapshot; its cluster is good until the next question.
+
+        Placed pods count as changes: the next snapshot does not have them, so they go again.
+        """
+        completed = complete(snapshot, context)
+        cluster = self._current(completed, context)
+        objects, self._cluster = self._objects, None  # nobody knows it if this fails
+        limit = EvaluationLimit(self._clock, each_s=EACH_S, all_s=ALL_S)
+        found = plan_completed(completed, context, limit=limit, kept=cluster)
+        for each in found.placed:
+            objects |= {key_of(value): value for value in (*each.claims, each.pod)}
+        self._cluster, self._objects = cluster, objects
+        return found
+
+    def _current(self, completed: Completed, context: Context) -> Cluster:
+        """Return the cluster of a snapshot, made of the last one if that is possible."""
+        objects = {key_of(each): each for each in completed.snapshot.objects()}
+        cluster = self._cluster
+        is_old = self._clock() - self._made_s > KEPT_S
+        if cluster is None or is_old or not self._follow(cluster, objects):
+            cluster = _made(completed, context)
+            self._made_s = self._clock()
+        self._cluster, self._objects = cluster, objects
+        return cluster
 
     def _follow(self, cluster: Cluster, objects: dict[tuple[str, str, str], Any]) -> bool:
         """Take the changes since the last snapshot; False if there is one that cannot be taken."""

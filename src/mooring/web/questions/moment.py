@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Final
 
 from mooring.api.resource.v1 import ResourceClaimSpec
 from mooring.api.tolerations import DeviceName
 from mooring.insight.devices import DeviceUsage
-from mooring.insight.expressions.published_devices import PublishedDevices
+from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
@@ -19,10 +18,8 @@ from mooring.insight.whatif import ChangedCluster, apply
 from mooring.validation.strategy import Context
 from mooring.web.columns import Column
 from mooring.web.fleet import Fleet
-from mooring.web.questions.kept_cluster import EACH_S, KeptCluster
+from mooring.web.questions.kept_cluster import ALL_S, EACH_S, KeptCluster
 from mooring.web.scene import Scene
-
-ALL_S: Final = 15.0  # for those of all pods
 
 
 class ShownMoment:
@@ -45,8 +42,9 @@ class ShownMoment:
         self._kept = kept
         self.plan: Plan | None = None  # of all pending pods, if there is one
         if before is not None and _are_same(before.snapshot.slices, snapshot.slices):
+            names = ("published", "published_rows") if before.has_rows(rows) else ("published",)
             self.__dict__ |= {
-                name: before.__dict__[name] for name in ("published",) if name in before.__dict__
+                name: before.__dict__[name] for name in names if name in before.__dict__
             }
 
     def has_rows(self, rows: Mapping[DeviceName, int]) -> bool:
@@ -61,6 +59,13 @@ class ShownMoment:
     def published(self) -> PublishedDevices:
         """The devices as expressions see them."""
         return PublishedDevices(self.snapshot.slices, names=self.context.extensions)
+
+    @cached_property
+    def published_rows(self) -> list[int]:
+        """The rows of published devices, by their index; -1 for those without one."""
+        names = (DeviceName(each.driver, each.pool, each.name) for each in self.published.devices)
+        count = self.fleet.rows("devices")
+        return [row if (row := self.row_of(name)) < count else -1 for name in names]
 
     @cached_property
     def _claims(self) -> dict[tuple[str, str, str], ResourceClaimSpec]:
@@ -86,13 +91,26 @@ class ShownMoment:
         cluster = apply(self.snapshot, (), self.context)
         return cluster, bounded_plan(cluster.snapshot, self.context)
 
-    def column(self, values: Mapping[DeviceName, int]) -> Column:
-        """Return a column over the devices of the fleet; 0 for those without a value."""
-        found = [0] * self.fleet.rows("devices")
-        for device, value in values.items():
-            row = self.row_of(device)
-            if 0 <= row < len(found):
-                found[row] = value
+    @cached_property
+    def placed(self) -> tuple[ChangedCluster, Plan]:
+        """As `before`; the cluster of this plan is not to be used."""
+        if "before" in self.__dict__:
+            return self.before
+        cluster = apply(self.snapshot, (), self.context)
+        return cluster, self.placed_in(cluster.snapshot)
+
+    def placed_in(self, snapshot: Snapshot) -> Plan:
+        """Return the plan of a snapshot much like this one; its cluster is not to be used."""
+        with self._kept.lock:
+            return self._kept.placed(snapshot, self.context)
+
+    def column(self, marks: Iterable[tuple[Iterable[PublishedDevice], int]]) -> Column:
+        """Return a column over the devices of the fleet; 0 for those without a mark."""
+        found, rows = [0] * self.fleet.rows("devices"), self.published_rows
+        for devices, mark in marks:
+            for device in devices:
+                if (row := rows[device.index]) >= 0:
+                    found[row] = mark
         return found
 
 

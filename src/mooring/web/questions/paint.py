@@ -13,12 +13,12 @@ from typing import Any, Final, NamedTuple
 from mooring.allocator.taints import BLOCKING
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import DeviceClass, DeviceToleration
-from mooring.api.tolerations import DeviceName, tolerates
+from mooring.api.tolerations import tolerates
 from mooring.cel.device import DeviceCompiler
 from mooring.insight.devices import DeviceState, DeviceUsage
 from mooring.insight.expressions.evaluation import ExpressionEvaluator, MatchOutcome, compiler_for
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.web.columns import encode
+from mooring.web.columns import Column, encode
 from mooring.web.pending import FindClaim, claim_specs, limits_of
 from mooring.web.questions.moment import ShownMoment
 
@@ -50,9 +50,9 @@ def painted(moment: ShownMoment, pod: Pod, refusing: Collection[str] = ()) -> di
     """Return the question for each device; `refusing` are nodes that do not take the pod."""
     painter = _Painter(moment, refusing)
     asks = list(dict.fromkeys(asks_of(pod, moment.find_spec, moment.snapshot)))[:ASKS_MAX]
-    column = [
-        max((painter.question(usage, a) for a in asks), default=0) for usage in moment.devices
-    ]
+    column = [0] * len(moment.devices)
+    for ask in asks:
+        column = list(map(max, column, painter.questions(ask)))
     return {"questions": QUESTIONS, "devices": encode(column)}
 
 
@@ -86,14 +86,22 @@ class _Painter:
         self._refusing = frozenset(refusing)
         context = moment.context
         self._compiler = compiler_for(context.gates, extensions=context.extensions)
-        self._matching: dict[str, frozenset[DeviceName]] = {}
+        self._matching: dict[str, Column] = {}
 
-    def question(self, usage: DeviceUsage, ask: Ask) -> int:
-        """Return the first question that a device fails."""
-        if ask.class_selectors is None or not self._match(usage, ask.class_selectors):
-            return CLASS
-        if not self._match(usage, ask.selectors):
-            return SELECTOR
+    def questions(self, ask: Ask) -> Column:
+        """Return the first question that each device fails."""
+        devices = self._moment.devices
+        if ask.class_selectors is None:
+            return [CLASS] * len(devices)
+        of_class, selected = self._all(ask.class_selectors), self._all(ask.selectors)
+        return [
+            self._question(usage, ask) if in_class and is_selected
+            else SELECTOR if in_class else CLASS
+            for usage, in_class, is_selected in zip(devices, of_class, selected, strict=True)
+        ]  # fmt: skip
+
+    def _question(self, usage: DeviceUsage, ask: Ask) -> int:
+        """Return the first question that a selected device fails."""
         if usage.state in _LOST:
             return UNUSABLE
         if not ask.is_admin:
@@ -106,26 +114,26 @@ class _Painter:
             return TAINT
         return NODE if usage.node_selection.node in self._refusing else WOULD_DO
 
-    def _match(self, usage: DeviceUsage, expressions: Sequence[str]) -> bool:
-        return all(usage.id in self._selected(each) for each in expressions)
+    def _all(self, expressions: Sequence[str]) -> Column:
+        """Return 1 for the devices that all expressions select."""
+        found = [1] * len(self._moment.devices)
+        for each in expressions:
+            found = list(map(min, found, self._selected(each)))
+        return found
 
-    def _selected(self, expression: str) -> frozenset[DeviceName]:
+    def _selected(self, expression: str) -> Column:
         found = self._matching.get(expression)
         if found is None:
             found = self._matching[expression] = _selected(self._moment, expression, self._compiler)
         return found
 
 
-def _selected(
-    moment: ShownMoment, expression: str, compiler: DeviceCompiler
-) -> frozenset[DeviceName]:
-    """Return the devices for which an expression is true; of one that does not compile, none."""
+def _selected(moment: ShownMoment, expression: str, compiler: DeviceCompiler) -> Column:
+    """Return 1 for the devices for which an expression is true; none if it does not compile."""
     compiled = compiler.compile(expression)
     if compiled.program is None:
-        return frozenset()
-    return frozenset(
-        DeviceName(device.driver, device.pool, device.name)
-        for result in ExpressionEvaluator(compiled).results(moment.published)
-        if result.outcome is MatchOutcome.MATCH
-        for device in result.devices
+        return moment.column(())
+    results = ExpressionEvaluator(compiled).results(moment.published)
+    return moment.column(
+        (each.devices, 1) for each in results if each.outcome is MatchOutcome.MATCH
     )

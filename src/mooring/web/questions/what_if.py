@@ -13,11 +13,13 @@ from mooring.hardware.errors import ProfileError
 from mooring.insight.errors import ChangeTextError, TooManyPodsError, UnknownNameError
 from mooring.insight.messages import counted
 from mooring.insight.snapshot.builder import SnapshotBuilder
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif import (
     AddObjects,
     ChangedCluster,
     ClusterChange,
     Difference,
+    ReplaceSlices,
     apply,
     compare,
 )
@@ -31,11 +33,11 @@ from mooring.web.pending import Cause
 from mooring.web.questions.explain import answered
 from mooring.web.questions.fixed import fixed_snapshot
 from mooring.web.questions.ghosts import ghosts
-from mooring.web.questions.moment import ShownMoment, bounded_plan
+from mooring.web.questions.moment import ShownMoment
 
 CHANGES_MAX: Final = 50
 LINES_MAX: Final = 500
-ADD: Final = "add"
+ADD, REPLACE_SLICES = "add", "replace-slices"  # what comes after them is a manifest
 
 
 def what_if_answer(moment: ShownMoment, changes: Sequence[str]) -> dict[str, Any]:
@@ -69,14 +71,14 @@ def fix_answer(moment: ShownMoment, namespace: str, name: str, number: int) -> d
 
 
 def _changes(text: str, words: ChangeWords, moment: ShownMoment) -> Iterator[ClusterChange]:
-    word, _, value = text.strip().removeprefix("--").partition(" ")
-    value = value.strip()
-    if word == ADD:
-        yield _added(value, words, moment)
+    word, value = (*text.strip().removeprefix("--").split(None, 1), "", "")[:2]
+    if word in (ADD, REPLACE_SLICES):
+        objects = _manifest(value, words, moment)
+        yield AddObjects(objects) if word == ADD else _replaced(objects)
         return
     known_words = [each.replace("_", "-") for each in words.words]
     if word not in known_words or not value:
-        known = ", ".join([*known_words, ADD])
+        known = ", ".join([*known_words, ADD, REPLACE_SLICES])
         raise BadQuestionError(f"{text[:80]!r} is no change; one begins with {known}.")
     try:
         yield from words.read(word.replace("-", "_"), value)
@@ -84,7 +86,7 @@ def _changes(text: str, words: ChangeWords, moment: ShownMoment) -> Iterator[Clu
         raise UnusableError(f"{word} {value[:80]}: {error}") from None
 
 
-def _added(text: str, words: ChangeWords, moment: ShownMoment) -> AddObjects:
+def _manifest(text: str, words: ChangeWords, moment: ShownMoment) -> Snapshot:
     builder = SnapshotBuilder(moment.context)
     schema = CORE if moment.context.extensions else KUBERNETES
     try:
@@ -97,12 +99,20 @@ def _added(text: str, words: ChangeWords, moment: ShownMoment) -> AddObjects:
         raise UnusableError(message)
     objects = builder.snapshot()
     words.know(objects.objects())
-    return AddObjects(objects)
+    return objects
+
+
+def _replaced(objects: Snapshot) -> ReplaceSlices:
+    """Return that drivers publish these slices and no others."""
+    slices = objects.slices
+    if not slices:
+        raise UnusableError(f"{REPLACE_SLICES}: there is no ResourceSlice in it")
+    return ReplaceSlices(tuple(sorted({each.spec.driver for each in slices})), slices)
 
 
 def _answer(moment: ShownMoment, after: ChangedCluster) -> dict[str, Any]:
-    before, old = moment.before
-    new = bounded_plan(after.snapshot, moment.context)
+    before, old = moment.placed
+    new = moment.placed_in(after.snapshot)
     plans = {id(before.snapshot): old, id(after.snapshot): new}
     found = compare(
         before,

@@ -15,6 +15,7 @@ const VERBS = {
   "delete-claim": { label: "Delete claim", of: "claim" },
   "delete-pod": { label: "Delete pod", of: "pod" },
   add: { label: "Add objects (YAML)", of: "yaml" },
+  "replace-slices": { label: "Upgrade a driver (YAML)", of: "yaml", help: "Paste the ResourceSlices that the driver publishes afterwards: they replace all it has now." },
 };
 
 const verb = signal("drain");
@@ -92,15 +93,18 @@ function submit(event) {
   refusal.value = given ? "" : `Name what to change: a ${VERBS[verb.value].of}.`;
   if (!given) return;
   const { suffix = "" } = VERBS[verb.value];
-  const isWhole = verb.value === "add" || /=/.test(given);
-  tryChange(`${verb.value} ${given}${isWhole ? "" : suffix}`);
+  const { of } = VERBS[verb.value];
+  const isWhole = of === "yaml" || /=/.test(given);
+  // An empty line is between changes.
+  const whole = of === "yaml" ? given.replace(/\n\s*\n/g, "\n") : given;
+  tryChange(`${verb.value} ${whole}${isWhole ? "" : suffix}`);
   value.value = "";
 }
 
 export function WhatIf() {
   if (isFile()) return html`<p class="quiet pane">What-if needs a server: open this file's cluster with <code>moor ui</code>.</p>`;
   const tried = store.preview.value;
-  const { of, suffix } = VERBS[verb.value];
+  const { of, suffix, help } = VERBS[verb.value];
   const text = store.chosen.whatif.value;
   return html`<div class="pane what-if">
     <div class="ask">
@@ -111,7 +115,7 @@ export function WhatIf() {
         </select>
         <label class="unseen" for="whatif-value">What to change</label>
         ${of === "yaml"
-          ? html`<textarea id="whatif-value" rows="4" value=${value.value} onInput=${(event) => (value.value = event.target.value)} placeholder="kind: Pod …"></textarea>`
+          ? html`<textarea id="whatif-value" rows="4" value=${value.value} onInput=${(event) => (value.value = event.target.value)} placeholder=${verb.value === "add" ? "kind: Pod …" : "kind: ResourceSlice …"}></textarea>`
           : html`<input
               id="whatif-value"
               list=${of === "profile" ? "profiles" : of === "node" ? "nodes" : undefined}
@@ -124,6 +128,7 @@ export function WhatIf() {
         <button type="submit" class="primary">Try</button>
       </form>
       ${suffix && html`<p class="quiet small">Without one of your own, the change ends with <code>${suffix}</code>.</p>`}
+      ${help && html`<p class="quiet small">${help}</p>`}
       ${refusal.value && html`<p class="refusal" role="alert">${refusal.value}</p>`}
       <ul class="chips" aria-label="Changes that are tried">
         ${(text.startsWith("fix ") ? [text] : changesOf(text)).map(
@@ -177,7 +182,7 @@ function Outcome({ answer }) {
         )}
       </ul>`}
     <details>
-      <summary>What moor whatif prints</summary>
+      <summary>All changes in words</summary>
       <pre>${(answer.text ?? []).join("\n")}</pre>
     </details>
   </div>`;
