@@ -120,6 +120,56 @@ def test_a_faulty_match_condition_refuses_the_request(client: Client, webhook: W
     )
 
 
+def test_a_namespace_selector_spares_the_call(client: Client, webhook: Webhook) -> None:
+    chosen = {"matchLabels": {"hooked": "yes"}}
+    enforce(client, webhook.configuration(namespaceSelector=chosen))
+    webhook.answer = lambda _: {"allowed": False}
+    assert client.post(CONFIG_MAPS, config_map("m")).status == 201
+    labels = {"metadata": {"labels": {"hooked": "yes"}}}
+    assert client.patch("/api/v1/namespaces/default", labels, MERGE_PATCH).status == 200
+    assert client.post(CONFIG_MAPS, config_map("n")).status == 400
+    assert [each["name"] for each in webhook.asked] == ["n"]
+
+
+def test_an_object_selector_looks_at_the_new_and_the_old_object(
+    client: Client, webhook: Webhook
+) -> None:
+    chosen = {"matchLabels": {"hooked": "yes"}}
+    enforce(client, webhook.configuration(objectSelector=chosen))
+    labels = [{"other": "yes"}, {"hooked": "yes"}, {"hooked": "no"}]
+    client.post(CONFIG_MAPS, config_map())
+    for each in labels:
+        client.patch(f"{CONFIG_MAPS}/m", {"metadata": {"labels": each}}, MERGE_PATCH)
+    client.patch(f"{CONFIG_MAPS}/m", {"data": {"a": "c"}}, MERGE_PATCH)
+    asked = [each["object"]["metadata"]["labels"]["hooked"] for each in webhook.asked]
+    assert asked == ["yes", "no"]
+
+
+@pytest.mark.parametrize(("policy", "versions"), [("Equivalent", ["v1beta1"]), ("Exact", [])])
+def test_a_match_policy_finds_requests_of_other_versions(
+    client: Client, webhook: Webhook, policy: str, versions: list[str]
+) -> None:
+    rule = {
+        "apiGroups": ["resource.k8s.io"],
+        "apiVersions": ["v1beta1"],
+        "operations": ["CREATE"],
+        "resources": ["resourceclaims"],
+    }
+    enforce(client, webhook.configuration(rules=[rule], matchPolicy=policy))
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "x"}}]}},
+    }
+    claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    assert client.post(claims, claim).status == 201
+    assert [each["kind"]["version"] for each in webhook.asked] == versions
+    for each in webhook.asked:
+        (request,) = each["object"]["spec"]["devices"]["requests"]
+        assert (request["deviceClassName"], each["requestKind"]["version"]) == ("x", "v1")
+
+
 def test_a_dry_run_calls_webhooks_without_side_effects(client: Client, webhook: Webhook) -> None:
     enforce(client, webhook.configuration(sideEffects="NoneOnDryRun"))
     assert client.post(f"{CONFIG_MAPS}?dryRun=All", config_map()).status == 201
@@ -232,6 +282,15 @@ def test_a_service_that_is_not_there_is_named(client: Client, webhook: Webhook) 
 
 
 # --- mutating -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("policy", "status"), [("Fail", 500), ("Ignore", 201)])
+def test_a_mutating_webhook_that_is_away_refuses_or_is_ignored(
+    client: Client, webhook: Webhook, policy: str, status: int
+) -> None:
+    webhook.close()
+    enforce(client, webhook.configuration(kind="Mutating", failurePolicy=policy))
+    assert client.post(CONFIG_MAPS, config_map()).status == status
 
 
 def test_a_patch_changes_the_object(client: Client, webhook: Webhook) -> None:

@@ -96,6 +96,17 @@ def test_kind_and_name_may_be_two_words() -> None:
     assert explain("pod", "training-1", "x", *TRAINING).exit_code == 2
 
 
+def test_a_pod_that_may_be_in_what_was_not_read_is_no_mistake_of_the_caller(tmp_path: Path) -> None:
+    result = explain("pod/x", "-f", str(tmp_path / "missing.yaml"))
+    assert result.exit_code == 3
+    assert "missing.yaml: no such file or directory" in result.stderr
+    assert (
+        "there is no Pod default/x; there is no Pod at all; not everything could be read\n"
+        in result.stderr
+    )
+    assert "Usage:" not in result.stderr
+
+
 GANG = """\
 apiVersion: scheduling.k8s.io/v1beta1
 kind: PodGroup

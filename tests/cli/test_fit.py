@@ -150,3 +150,11 @@ def test_a_wrong_command_line_is_status_2(arguments: list[str], text: str, said:
     result = fit("--profile", "dgx-h100", *arguments, text=text)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_an_object_that_may_be_in_what_was_not_read_is_no_mistake_of_the_caller() -> None:
+    result = fit("deployment/other", "--profile", "dgx-h100", "--on", "missing.yaml")
+    assert result.exit_code == 3
+    assert "missing.yaml: no such file or directory" in result.stderr
+    assert "error: there is no Deployment default/other; " in result.stderr
+    assert "Usage:" not in result.stderr

@@ -102,3 +102,10 @@ def test_what_is_wrong_is_one_line(
     assert error in done.stderr
     assert done.exit_code == status
     assert "Traceback" not in done.stderr
+
+
+def test_a_workload_that_may_be_in_what_was_not_read_is_no_mistake_of_the_caller() -> None:
+    done = simulate("--on", "missing.yaml", "--trace", "-", text="arrival,workload\n0,y\n")
+    assert done.exit_code == 3
+    assert "error: there is no Pod default/y; " in done.stderr
+    assert "not everything could be read" in done.stderr

@@ -147,6 +147,15 @@ def test_a_change_that_is_refused_or_unreadable_is_no_answer(tmp_path: Path) -> 
     assert "no such file or directory" in result.stderr
 
 
+def test_a_name_that_may_be_in_what_was_not_read_is_no_mistake_of_the_caller(
+    tmp_path: Path,
+) -> None:
+    result = ask("-f", str(tmp_path / "missing.yaml"), "--drain", "node9")
+    assert (result.exit_code, result.stdout) == (3, "")
+    said = "error: --drain node9: there is no node node9; did you mean node-1?"
+    assert f"{said}; not everything could be read\n" in result.stderr
+
+
 def test_what_is_added_may_be_changed_further() -> None:
     result = ask("--add-profile", "dgx-h100", "--cordon", "dgx-h100-0", "-o", "json")
     tree = json.loads(result.stdout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 
 import click
 from msgspec.structs import asdict
@@ -15,10 +15,10 @@ from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.cli.command_classes import add_options
-from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
+from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE, fail
 from mooring.cli.gate_options import gate_options, numa_node_option
 from mooring.cli.output import Progress, complain, warn
-from mooring.cli.terminal import echo
+from mooring.cli.terminal import echo, printable
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.errors import ProfileError
 from mooring.kit.process_memory import garbage_collection_paused, keep_what_exists
@@ -43,6 +43,12 @@ class ClusterInput(GivenCluster, frozen=True):
         if self.unreadable:
             return UNREADABLE
         return DOES_NOT_FIT if self.refused else answer
+
+    def end_without(self, text: str) -> NoReturn:
+        """End because a named object is not there: a usage error if everything could be read."""
+        if self.unreadable:
+            fail(f"{text}; not everything could be read")
+        raise click.UsageError(printable(text))
 
 
 class Sources(NamedTuple):

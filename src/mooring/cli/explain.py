@@ -13,7 +13,7 @@ from mooring.api.core.pod import Pod
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, Sources, read_sources, source_options
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.object_argument import object_usage, parse_subject, subject_argument
+from mooring.cli.object_argument import objects_of, parse_subject, subject_argument
 from mooring.cli.output import Progress, output_option, print_tree, yaml_text
 from mooring.cli.plan import planned
 from mooring.cli.scheduler_file import scheduler_config_option
@@ -202,7 +202,7 @@ def _chosen(
     objects = ObjectSources(plan.before)
     found = [each for each in plan.results if _is_about(each, subject, objects)]
     if not found:
-        _explain_absence(plan, subject)
+        _explain_absence(plan, given, subject)
     return found
 
 
@@ -242,7 +242,7 @@ def _claims(result: Result) -> set[str]:
     return {name for name in named | made if name is not None}
 
 
-def _explain_absence(plan: Plan, subject: Subject) -> None:
+def _explain_absence(plan: Plan, given: ClusterInput, subject: Subject) -> None:
     """Say why there is nothing to explain: the object is not there, or all is well with it."""
     snapshot = plan.before
     of_kind = {
@@ -258,7 +258,7 @@ def _explain_absence(plan: Plan, subject: Subject) -> None:
         if name == subject.name and subject.is_in(namespace):
             echo(printable(_well(each, subject._replace(namespace=namespace))))
             sys.exit(FITS)
-    with object_usage():
+    with objects_of(given):
         raise no_such(subject, map(full_name, of_kind))
 
 

@@ -14,7 +14,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.command_classes import option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, FITS
-from mooring.cli.object_argument import object_usage, subject_argument
+from mooring.cli.object_argument import objects_of, subject_argument
 from mooring.cli.output import (
     TABLE_FORMATS,
     Progress,
@@ -126,7 +126,7 @@ def _fitted(given: ClusterInput, subject: Subject, replicas_max: int) -> Fit:
 
 
 def _chosen(given: ClusterInput, text: str | None) -> Subject:
-    with object_usage():
+    with objects_of(given):
         found = (
             only_subject(given.manifests)
             if text is None

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from mooring.cli.cluster_options import ClusterInput
 from mooring.cli.terminal import printable
 from mooring.insight.errors import UnknownObjectError
 from mooring.insight.object_names import ObjectName, parse_object_name
@@ -30,15 +31,17 @@ def _joined(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> st
 
 
 @contextmanager
-def object_usage() -> Iterator[None]:
-    """Turn the name of an object that there is not into a usage error."""
+def objects_of(given: ClusterInput) -> Iterator[None]:
+    """End if an object is named that the input does not have; see `ClusterInput.end_without`."""
     try:
         yield
     except UnknownObjectError as error:
-        raise click.UsageError(printable(str(error))) from None
+        given.end_without(str(error))
 
 
 def parse_subject(text: str, *, namespace: str) -> ObjectName:
     """Parse KIND/NAME, KIND/NAMESPACE/NAME or a pod's NAME."""
-    with object_usage():
+    try:
         return parse_object_name(text, namespace=namespace)
+    except UnknownObjectError as error:
+        raise click.UsageError(printable(str(error))) from None

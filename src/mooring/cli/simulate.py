@@ -20,7 +20,7 @@ from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.output import Progress, Row, complain, output_option, print_table, print_tree, warn
 from mooring.cli.scheduler_file import scheduler_config_option
 from mooring.cli.terminal import echo, printable
-from mooring.insight.errors import InsightError, TraceError
+from mooring.insight.errors import InsightError, TraceError, UnknownObjectError
 from mooring.insight.messages import counted, listed
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
 from mooring.insight.simulation import (
@@ -143,8 +143,8 @@ def command(
     The scheduler is the one of `moor plan`, with priorities and preemption, and the time is
     simulated: days pass in seconds, and the same input gives the same result. --trace names
     workloads of -f or of the cluster: a pod, an object that creates pods (deployment/train), a
-    claim or a template. They run only as the trace says; other pods are there from the begin and
-    stay. A preempted pod starts anew.
+    claim or a template. They run only as the trace says; other pods are there from the beginning
+    and stay. A preempted pod starts anew.
 
     It prints the waits of each workload, how many devices are in use on average and at most, and
     how many percent of the devices for a workload are left over on average: those that would stay
@@ -227,6 +227,8 @@ def _simulated(
                 progress=progress,
                 limit=EvaluationLimit(time.monotonic),
             )
+    except UnknownObjectError as error:
+        given.end_without(str(error))
     except InsightError as error:
         raise click.UsageError(printable(str(error))) from None
 

@@ -59,7 +59,8 @@ def command(sources: Sources, data_dir: Path, port: int, opens: bool) -> None:
 
     Without a source, prints a new link to the page of the cluster that `moor up` runs in
     --data-dir. With files, archives, profiles or --live, serves the page on this machine until
-    interrupted. A link works once and for ten minutes. The page changes nothing.
+    interrupted. A link works once and for ten minutes; SIGHUP makes the process print another. The
+    page changes nothing.
 
     \b
     moor ui

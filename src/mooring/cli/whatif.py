@@ -92,7 +92,7 @@ def _difference(given: ClusterInput, wanted: list[RequestedChange]) -> Differenc
         return difference(given.everything, changes, given.context, make_plan)
     except UnknownNameError as error:
         option = next(wish.option for wish in wanted if wish.change is error.change)
-        raise click.UsageError(printable(f"{option}: {error}")) from None
+        given.end_without(f"{option}: {error}")
     except TooManyPodsError as error:
         raise click.UsageError(str(error)) from None
 

@@ -50,7 +50,7 @@ Trace = str | PathLike[str] | Iterable[Arrival | Mapping[str, Any]]
 class Simulation(Readable):
     """Waits, use and left-over devices. `mooring.simulate` makes it.
 
-    Times are in seconds from the begin of the simulation.
+    Times are in seconds from the beginning of the simulation.
     """
 
     __slots__ = ("_found",)
@@ -166,7 +166,7 @@ def simulate(
     The trace is a CSV or JSON file, or Arrivals, or mappings with the fields of such a file:
     `arrival`, `workload` (KIND/NAME of the world), `duration` and `count`. Times are seconds or
     durations such as `1h30m`. The scheduler is the one that plans, with priorities and preemption.
-    Workloads of the trace run only as it says; other pods of the world are there from the begin
+    Workloads of the trace run only as it says; other pods of the world are there from the beginning
     and stay.
 
     `until` ends the simulation, `sample` is the time between two rows of the timeline. Without

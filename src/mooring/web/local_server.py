@@ -72,7 +72,7 @@ async def listening_page(page: Page[U], port: int = 0) -> AsyncIterator[str]:
 async def serve_page(
     page: Page[str], *, port: int, on_start: Callable[[str], None], user: str = "you"
 ) -> None:
-    """Serve a page until a signal stops it; tell its link."""
+    """Serve a page until a signal stops it; give `on_start` its link, and a new one at SIGHUP."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -80,7 +80,12 @@ async def serve_page(
     try:
         async with listening_page(page, port) as url:
             page.public_url = url
-            on_start(link(url, page.logins.link_token(user)))
+
+            def give_link() -> None:
+                on_start(link(url, page.logins.link_token(user)))
+
+            give_link()
+            loop.add_signal_handler(signal.SIGHUP, give_link)
             await stopped.wait()
     finally:
         await page.close()

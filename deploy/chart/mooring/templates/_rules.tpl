@@ -142,6 +142,14 @@ asked of the server with each rule, both ways.
 {{- end -}}
 {{- define "mooring.pageRules" -}}
 {{ include "mooring.clusterReadingRules" . }}
+# Groups of pods, where the cluster has them.
+- apiGroups: [scheduling.k8s.io]
+  resources: [compositepodgroups, podgroups, workloads]
+  verbs: [list, watch]
+# The events of what is selected.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [list]
 # And what makes pods, as commands with --live read it.
 - apiGroups: [""]
   resources: [replicationcontrollers, services]

@@ -131,7 +131,7 @@ UNREADABLE_RULE = ReportRule(
 def unreadable_input(message: str, place: ReportPlace) -> CheckedObject:
     """Return an input that could not be read."""
     finding = ReportFinding(UNREADABLE, FindingLevel.ERROR, place, message)
-    return CheckedObject(f"{place.file or place.origin or 'input'} can be read", place, (finding,))
+    return CheckedObject(place.file or place.origin or "input", place, (finding,))
 
 
 def by_file(objects: Iterable[CheckedObject]) -> dict[str, list[CheckedObject]]:

@@ -16,7 +16,7 @@ USE_TITLE = "Waiting pods and devices in use"
 
 
 class SimulatedPod(Struct, frozen=True, rename="camel"):
-    """What became of a pod of the trace; seconds count from the begin of the simulation.
+    """What became of a pod of the trace; seconds count from the beginning of the simulation.
 
     `start_s` and `end_s` are of its last run: a pod that was preempted starts anew, with its whole
     duration. `wait_s` is how long it waited in all; of a pod that waits at the end, until then, and
