@@ -27,7 +27,6 @@ SMALL_MODULE_LINES = 60
 REASONS: dict[str, str] = {
     "mooring.sources.large_files": "inputs would be too long with it",
     "mooring.apiserver.http.extensions": "what the server knows of packages above it",
-    "mooring.insight.plan.refusals": "a rule with a law of its own: pods alike are refused alike",
     "mooring.insight.reports.github": "one module per format of reports",
     "mooring.scheduler.plugins.image_locality": "one module per plugin of Kubernetes",
     "mooring.web.asking": "the only threads of the page",
