@@ -12,6 +12,7 @@ import re
 import subprocess
 import threading
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -175,8 +176,14 @@ def test_prometheus_has_an_answer_to_every_query_of_the_board(tmp_path: Path) ->
 def answer(url: str, expression: str) -> list[Any]:
     """Return what Prometheus answers to a query; numbers that are none count as nothing."""
     asked = urllib.parse.urlencode({"query": expression})
-    with urllib.request.urlopen(f"{url}/api/v1/query?{asked}", timeout=10) as response:
-        found = json.load(response)["data"]["result"]
+    try:
+        with urllib.request.urlopen(f"{url}/api/v1/query?{asked}", timeout=10) as response:
+            found = json.load(response)["data"]["result"]
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code != 503:  # It listens before it is ready.
+            raise
+        return []
     return [each for each in found if each["value"][1] != "NaN"]
 
 

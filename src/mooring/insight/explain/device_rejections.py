@@ -187,7 +187,8 @@ def _holders(view: NodeView, position: int) -> tuple[str, ...]:
     spot = view.published[position]
     spec = spot.slice.spec
     entries = view.ledger.taken((spec.driver, spec.pool.name)).get(spot.device.name, ())
-    return tuple(dict.fromkeys("/".join(filter(None, entry.claim)) for entry in entries))
+    # By name: the ledger has them in the order in which they came.
+    return tuple(sorted({"/".join(filter(None, entry.claim)) for entry in entries}))
 
 
 # --- amounts ----------------------------------------------------------------------------
