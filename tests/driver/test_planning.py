@@ -280,6 +280,18 @@ def any_slice(draw: st.DrawFn) -> ResourceSlice:
     return ResourceSlice(metadata=ObjectMeta(name=name, uid=name), spec=spec)
 
 
+def test_counter_sets_that_move_to_another_slice_are_in_their_order_there() -> None:
+    sets = tuple(CounterSet(name=f"s{number}", counters={"a": one()}) for number in range(12))
+    shelf = Shelf()
+    shelf.settle(Pool(counters=sets[1:]))  # the second slice has s9 to s11
+    shelf.settle(Pool(counters=sets[:1] + sets[9:]))
+    shelf.settle(Pool(counters=sets))
+    placed = [
+        [each.name for each in found.spec.shared_counters or ()] for found in shelf.slices.values()
+    ]
+    assert all(names == sorted(names, key=lambda name: int(name[1:])) for names in placed)
+
+
 @given(st.lists(any_slice(), max_size=5), some_pools(), some_pools())
 def test_any_state_becomes_what_is_wanted_in_one_pass(
     before: list[ResourceSlice], first: tuple[Pool, ...], second: tuple[Pool, ...]

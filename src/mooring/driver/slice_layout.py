@@ -97,6 +97,9 @@ class _Layout:
         order = {device.name: number for number, device in enumerate(pool.devices)}
         for devices in self.devices.values():
             devices.sort(key=lambda device: order[device.name])
+        rank = {each.name: number for number, each in enumerate(pool.counters)}
+        for counters in self.counters.values():
+            counters.sort(key=lambda counter_set: rank[counter_set.name])
         return [self._slot(index) for index in range(count)]
 
     def _place_counters(self, counters: Iterable[CounterSet]) -> None:
