@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from mooring import __version__
 from mooring.cli.command_classes import LazyGroup
 from mooring.cli.main import COMMANDS, moor
+from reference.command_tree import walk
 
 
 def test_help_lists_every_command_without_loading_one() -> None:
@@ -33,6 +34,13 @@ def test_every_command_has_help_that_begins_like_its_line_in_the_list() -> None:
         result = CliRunner().invoke(moor, [name, "--help"])
         assert result.exit_code == 0
         assert "Exit status" in result.output
+
+
+def test_every_command_has_the_same_options_for_help_also_on_its_own() -> None:
+    # click keeps the option of the first call, so a difference would depend on the order of calls
+    for context in walk(moor, "moor"):
+        alone = click.Context(context.command, **context.command.context_settings)
+        assert alone.help_option_names == ["-h", "--help"], context.command_path
 
 
 def test_version() -> None:

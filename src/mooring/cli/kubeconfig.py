@@ -10,6 +10,7 @@ import yaml
 
 from mooring.api.names import dns1123_subdomain
 from mooring.api.timestamp import Timestamp
+from mooring.cli import CONTEXT
 from mooring.cli.errors import fail
 from mooring.cli.server_options import data_dir_option
 from mooring.cli.terminal import echo
@@ -17,6 +18,7 @@ from mooring.cli.terminal import echo
 
 @click.command(
     name="kubeconfig",
+    context_settings=CONTEXT,
     epilog="Exit status: 0 success, 2 usage error, 3 no server has run in the directory.",
 )
 @data_dir_option
