@@ -91,8 +91,28 @@ def test_nothing_found_is_said_and_no_failure() -> None:
     for more in ((), ("--summary",)):
         result = run("--on", BUSY, "--pool", "none", *more)
         assert (result.exit_code, result.stdout) == (0, "")
-        assert result.stderr == "No devices found.\n"
+        assert result.stderr.endswith("No devices found.\n")
     assert json.loads(run("--on", BUSY, "--pool", "none", "-o", "json").stdout)["devices"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--node", "node-11"), "no node node-11 is given; did you mean node-1?"),
+        (("--driver", "gpu.example.org"), "no driver gpu.example.org is given; did you mean gpu.e"),
+        (("--pool", "elsewhere"), "no pool elsewhere is given"),
+        (("-l", "modle=a"), "no device has the attribute modle; did you mean model?"),
+    ],
+)
+def test_a_name_that_nothing_has_is_told(arguments: tuple[str, ...], message: str) -> None:
+    result = run("--on", BUSY, *arguments)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert f"warning: {message}" in result.stderr
+
+
+def test_names_are_known_of_devices_that_a_filter_leaves_out() -> None:
+    arguments = ("--node", "node-1", "--driver", "gpu.example.com", "-l", "profile=none")
+    assert run("--on", BUSY, *arguments).stderr == "No devices found.\n"
 
 
 def test_gates_decide_what_is_free() -> None:

@@ -600,3 +600,10 @@ def test_files_of_archives_that_are_packed_again_are_bounded_in_all(
     assert result.exit_code == 3
     message = "x.zip: has more than 4 MiB to read, which is all that is read"
     assert message in result.stderr
+
+
+def test_a_file_in_which_nothing_is_is_told() -> None:
+    result = check("# nothing yet\n")
+    assert result.exit_code == 0
+    assert "note: <stdin> has no objects" in result.stderr
+    assert json.loads(check("", "-o", "json").stdout)["summary"]["files"] == 1

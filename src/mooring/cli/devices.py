@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -23,6 +23,7 @@ from mooring.cli.output import (
     output_option,
     print_table,
     print_tree,
+    warn,
 )
 from mooring.cli.terminal import echo, printable
 from mooring.insight.devices import DeviceState, DeviceUsage, usage_in
@@ -146,6 +147,8 @@ def command(
     selected = wanted.selection(snapshot, given, class_name=class_name, expression=expression)
     found = usage_in(snapshot, given.context)
     devices = wanted.chosen(found.devices, snapshot, selected)
+    for message in wanted.unknown_names(found.devices, snapshot):
+        warn(message)
     devices.sort(key=lambda each: list(map(natural_order, each.id)))
     devices.sort(key=SORTS[sort])
     if given.unreadable and not found.devices:
@@ -319,6 +322,25 @@ class DeviceFilter(NamedTuple):
             )
             and all(_has_attribute(each, key, sign, value) for key, sign, value in wanted)
         ]
+
+    def unknown_names(self, devices: Sequence[DeviceUsage], snapshot: Snapshot) -> Iterator[str]:
+        """Yield a message for each name that nothing of the input has: it may be misspelled."""
+        if not devices:
+            return
+        pinned = {each.node_selection.node for each in devices} - {""}
+        known = {
+            "node": (self.nodes, pinned | {node.metadata.name for node in snapshot.nodes}),
+            "driver": (self.drivers, {each.id.driver for each in devices}),
+            "pool": (self.pools, {each.id.pool for each in devices}),
+        }
+        for what, (names, given) in known.items():
+            for name in names:
+                if name not in given:
+                    yield f"no {what} {name} is given{similar_hint(name, given)}"
+        for name in dict.fromkeys(each.partition("=")[0] for each in self.attributes):
+            if not any(_has_attribute(each, name, "", "") for each in devices):
+                attributes = {local for each in devices for local in each.device.attributes}
+                yield f"no device has the attribute {name}{similar_hint(name, attributes)}"
 
 
 def _checked(option: str, selected: Selected | InvalidExpression) -> Selected:

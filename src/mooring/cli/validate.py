@@ -29,6 +29,7 @@ from mooring.sources.errors import UnreadableError
 from mooring.sources.inputs import (
     DocumentPart,
     Skipped,
+    empty_concerns,
     find_sources,
     skipped_concerns,
 )
@@ -96,20 +97,25 @@ def command(
     judge = ManifestValidator(context, strict=strict, foreign=not strict_kinds)
     progress = Progress()
     skipped: list[Skipped] = []
+    empty: list[str] = []
     for part in _parts(filenames, printer, skipped, recursive=recursive):
         printer.files += 1
+        skipped_before, found = len(skipped), False
         try:
             for document in part.documents(schema=KUBERNETES if strict else CORE, skipped=skipped):
+                found = True
                 verdict = judge.validate(document)
                 if verdict is not None:
                     printer.verdict(verdict)
                 progress.tick(part.name)
+            if not found and len(skipped) == skipped_before:
+                empty.append(part.name)
         except UnreadableError as error:
             printer.unreadable(str(error))
     for _, verdict in judge.remaining():
         printer.verdict(verdict)
     progress.clear()
-    printer.finish(tuple(skipped_concerns(skipped)))
+    printer.finish((*empty_concerns(empty), *skipped_concerns(skipped)))
     sys.exit(printer.exit_status)
 
 

@@ -20,6 +20,7 @@ from mooring.sources.inputs import (
     DocumentPart,
     InputSource,
     Skipped,
+    empty_concerns,
     find_sources,
     skipped_concerns,
 )
@@ -97,12 +98,7 @@ class FileSource(NamedTuple):
         if self.at and not (recordings or intake.unreadable):
             given = listed(list(self.names))
             intake.unreadable.append(f"--at {self.at}: no recording of `moor record` in {given}")
-        if empty:
-            has = "has" if len(empty) == 1 else "have"
-            meaning = "nothing of it is in the answer; was it written whole?"
-            intake.add_concerns(
-                [Concern("empty-file", f"{listed(empty)} {has} no objects", meaning)]
-            )
+        intake.add_concerns(empty_concerns(empty))
         intake.add_concerns(skipped_concerns(skipped))
 
     def _give_source(
