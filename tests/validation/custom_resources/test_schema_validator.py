@@ -327,6 +327,12 @@ def test_list_types(kind: str, value: list[Any], errors: list[str]) -> None:
         ("uri", "https://example.com/x", "::"),
         ("email", "a@example.com", "example.com"),
         ("hostname", "example.com", "-x-"),
+        ("hostname", "a-b", "a-b-c"),  # as upstream's expression has it
+        ("hostname", "a-b-c.4$.ExAmPle", "a.b"),
+        ("hostname", "ünïcode.中国", "a-.com"),
+        ("hostname", "a" * 63, "a" * 64),
+        ("hostname", f"{'a' * 49}." * 5 + "examp", f"{'a' * 49}." * 5 + "example"),
+        ("hostname", "x1", "a..com"),
         ("byte", "aGVsbG8=", "a"),
         ("isbn13", "978-0321751041", "978-0321751042"),
         ("isbn10", "0321751043", "0321751044"),
@@ -344,6 +350,12 @@ def test_formats(name: str, good: str, bad: str | None) -> None:
     assert check is not None
     assert check(good)
     assert bad is None or not check(bad)
+
+
+def test_a_long_list_of_hostnames_is_validated() -> None:
+    schema = {"type": "array", "items": {"type": "string", "format": "hostname"}}
+    names = [f"host-{number}.{'a' * 60}.example.com" for number in range(1000)]
+    assert SchemaValidator(at_a(schema)).errors({"a": names}) == []
 
 
 def test_schemas_are_read_as_kubernetes_reads_them() -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import string
+import unicodedata
 from collections.abc import Callable
 from datetime import date
 from email.utils import parseaddr
@@ -15,7 +17,6 @@ from ipaddress import IPv6Address, ip_network
 from typing import Final
 
 from mooring.cel.lang.errors import EvalError
-from mooring.cel.lang.regex import Regex
 from mooring.cel.lang.time import Duration
 from mooring.cel.library.urls import URLError, parse_request_uri
 
@@ -25,10 +26,8 @@ NUMBER_FORMATS: Final = {"integer": ("int32", "int64"), "number": ("float", "dou
 
 _UUID = "[0-9a-f]{8}-?[0-9a-f]{4}-?%s-?%s-?[0-9a-f]{12}"
 _ANY, _VARIANT = "[0-9a-f]{4}", "[89ab][0-9a-f]{3}"
-_HOSTNAME: Final = Regex(
-    r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}]"
-    r"(([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$"
-)
+_LABEL_BYTES_MAX: Final = 63
+_HOSTNAME_BYTES_MAX: Final = 255
 _CREDIT_CARD = (
     r"(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|"
     r"3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35\d{3})\d{11})"
@@ -71,9 +70,34 @@ def _is_email(text: str) -> bool:
 
 
 def _is_hostname(text: str) -> bool:
-    if not _HOSTNAME.search(text) or len(text.encode()) > 255:
+    """Whether labels of letters, digits and symbols are joined by dots; the last has letters."""
+    *labels, last = text.split(".")
+    if len(text.encode()) > _HOSTNAME_BYTES_MAX:
         return False
-    return all(len(part.encode()) <= 63 for part in text.split("."))
+    if any(len(label.encode()) > _LABEL_BYTES_MAX for label in (*labels, last)):
+        return False
+    if not labels:  # a hyphen may be the second character then, and no other
+        return bool(last) and _are_label_characters(last[0] + last[1:].removeprefix("-"))
+    return (
+        len(last) > 1
+        and all(unicodedata.category(character)[0] == "L" for character in last)
+        and all(map(_is_label, labels))
+    )
+
+
+def _is_label(text: str) -> bool:
+    return (
+        bool(text)
+        and "-" not in (text[0], text[-1])
+        and _are_label_characters(text.replace("-", ""))
+    )
+
+
+def _are_label_characters(text: str) -> bool:
+    return all(
+        character in string.digits or unicodedata.category(character)[0] in "LS"
+        for character in text
+    )
 
 
 def _is_ipv4(text: str) -> bool:
