@@ -217,7 +217,7 @@ def _object_request(random: Random) -> Sent:
     tree = _tree(random, kind)
     data, media = _body(random, tree, kind)
     path = _path(random, kind, is_named=method == "PUT" or random.random() < 0.05)
-    return _request(random, method, path, data, media)
+    return request(random, method, path, data, media)
 
 
 def _path(random: Random, kind: Kind, *, is_named: bool) -> str:
@@ -243,9 +243,7 @@ def _patch_request(random: Random) -> Sent:
     tree = _tree(random, kind)
     body: Any = tree
     if media == JSON_PATCH:
-        body = [_operation(random, tree) for _ in range(random.randint(0, 4))]
-        if random.random() < 0.1:
-            body = damaged_tree(random, json.dumps(body))
+        body = json_patch(random, tree)
     elif media == STRATEGIC:
         body = with_directives(random, tree)
     elif media == MERGE and isinstance(tree, dict) and tree:
@@ -255,7 +253,13 @@ def _patch_request(random: Random) -> Sent:
         data = damaged_bytes(random, data)
     if random.random() < 0.05:
         media = random.choice((JSON, CBOR_APPLY, "", "x", f"{MERGE}; charset=utf-8"))
-    return _request(random, "PATCH", _path(random, kind, is_named=True), data, media)
+    return request(random, "PATCH", _path(random, kind, is_named=True), data, media)
+
+
+def json_patch(random: Random, tree: Any) -> Any:
+    """Return a random JSON patch of a tree, now and then damaged."""
+    body = [_operation(random, tree) for _ in range(random.randint(0, 4))]
+    return damaged_tree(random, json.dumps(body)) if random.random() < 0.1 else body
 
 
 def _operation(random: Random, tree: Any) -> Any:
@@ -310,7 +314,7 @@ def _reading_request(random: Random) -> Sent:
     query = some_query(random)
     if random.random() < 0.25:
         query = (("watch", random.choice(("true", "1", "x"))), *query)
-    return _request(random, random.choice(("GET", "GET", "GET", "HEAD")), path, query=query)
+    return request(random, random.choice(("GET", "GET", "GET", "HEAD")), path, query=query)
 
 
 def _deleting_request(random: Random) -> Sent:
@@ -333,7 +337,7 @@ def _deleting_request(random: Random) -> Sent:
     data = json.dumps(options).encode() if random.random() < 0.6 else b""
     if data and random.random() < 0.1:
         data = damaged_bytes(random, data)
-    return _request(random, "DELETE", path, data, random.choice((JSON, JSON, YAML, PROTOBUF)))
+    return request(random, "DELETE", path, data, random.choice((JSON, JSON, YAML, PROTOBUF)))
 
 
 def _review_request(random: Random) -> Sent:
@@ -356,13 +360,13 @@ def _review_request(random: Random) -> Sent:
         text = json.dumps(damaged_tree(random, text))
     within = f"/namespaces/{NAMESPACE}" if review.namespaced else ""
     path = f"/apis/{api_version}{within}/{review.plural}"
-    return _request(random, random.choice(("POST", "POST", "POST", "GET")), path, text.encode())
+    return request(random, random.choice(("POST", "POST", "POST", "GET")), path, text.encode())
 
 
 def _word_request(random: Random) -> Sent:
     words = [random.choice(WORDS) for _ in range(random.randint(0, 7))]
     data = random.choice((b"", b"{}", b"[]", b"null", b"\x00", b"k8s\x00", b"a: b"))
-    return _request(random, random.choice(METHODS), "/" + "/".join(words), data)
+    return request(random, random.choice(METHODS), "/" + "/".join(words), data)
 
 
 def some_query(random: Random) -> tuple[tuple[str, str], ...]:
@@ -371,7 +375,7 @@ def some_query(random: Random) -> tuple[tuple[str, str], ...]:
     return tuple((name, random.choice(values)) for name, values in chosen)
 
 
-def _request(
+def request(
     random: Random,
     method: str,
     path: str,
@@ -441,5 +445,5 @@ def _raw_request(random: Random) -> Sent:
     if random.random() < 0.4:
         return Sent(random.choice(ODD_REQUESTS))
     kind = random.choice(KINDS)
-    whole = _request(random, "POST", "/api/v1/namespaces/fuzz/pods", trees_of(kind)[0].encode())
+    whole = request(random, "POST", "/api/v1/namespaces/fuzz/pods", trees_of(kind)[0].encode())
     return Sent(damaged_bytes(random, whole.data))

@@ -11,15 +11,22 @@ from typing import Any
 import pytest
 
 from mooring.api.catalogue import SERVED
+from mooring.api.codec import encode_json
+from mooring.api.documents import read
+from mooring.api.errors import DocumentError
+from mooring.api.gates import Gates
 from mooring.client.writes import Create, Patch, Target
 from mooring.insight.answer.changes.edits import Edit, ObjectChange
 from mooring.insight.answer.finding import Answer, Fix, FixRank
 from mooring.kit.clock import ManualClock
+from mooring.validation.manifests import ManifestValidator
+from mooring.validation.strategy import Context
 from soak import (
     Plan,
     allocator,
     cel,
     disk,
+    extension_fuzz,
     fixes,
     hostile,
     http_fuzz,
@@ -36,6 +43,8 @@ from soak import (
     weeks,
 )
 from soak.__main__ import campaigns, main
+from soak._definitions import KINDS as CUSTOM_KINDS
+from soak._definitions import definition
 from soak._disk.cluster_case import ConfigMapWriter, NoMountError
 from soak._fixes.mistakes import TEAM, random_world
 from soak._fixes.trial import BrokenLawError as FixLawError
@@ -54,6 +63,7 @@ from soak._live.history import USED, shrink
 from soak._live.server import Server as LiveServer
 from soak._node.laws import BrokenLawError, held
 from soak._node.programs import Site
+from soak._policies import policies
 from soak._servers import Server
 from soak._weeks.growth import Growths
 from tests.allocator.problems import FAMILIES
@@ -76,7 +86,8 @@ CASES = 400
 NOTHING = ObjectChange("Pod", TEAM, "train", (Edit(("metadata", "labels", "a"), "b"),))
 
 NAMES = (
-    *("allocator", "cel", "disk", "expensive-pods", "fixes", "hostile", "http-fuzz"),
+    *("allocator", "cel", "disk", "expensive-pods", "extension-fuzz"),
+    *("fixes", "hostile", "http-fuzz"),
     *("live", "livescheduler"),
     "node",
     "reading",
@@ -315,6 +326,34 @@ def test_random_requests_are_answered_and_refused_ones_change_nothing() -> None:
     assert outcome.figures["cases"] == str(CASES // 2)
     for figure in ("answers 2xx", "answers 4xx", "refused writes that changed nothing"):
         assert int(outcome.figures[figure]) > CASES // 40, figure
+
+
+@pytest.mark.sweep
+def test_custom_resources_whose_definitions_change_are_answered() -> None:
+    outcome = extension_fuzz.run(Plan(SEED, cases=CASES * 2))
+    assert outcome.faults == ()
+    assert outcome.figures["cases"] == str(CASES * 2)
+    for figure in ("answers 2xx", "answers 4xx"):
+        assert int(outcome.figures[f"fuzz.example.com {figure}"]) > CASES // 40, figure
+
+
+def test_random_definitions_and_policies_are_mostly_accepted() -> None:
+    found = Counter[bool]()
+    for number in range(40):
+        random = Random(f"{SEED}/{number}")
+        for tree in (definition(random, CUSTOM_KINDS[number % 3]), *policies(random)):
+            found[is_accepted(tree)] += 1
+    assert found[True] > found[False] > 0
+
+
+def is_accepted(tree: Any) -> bool:
+    context = Context(gates=Gates.parse(), now=reading.NOW, extensions=True)
+    judge = ManifestValidator(context)
+    try:
+        verdicts = [judge.validate(each) for each in read(encode_json(tree), source="case")]
+    except DocumentError:
+        return False
+    return all(verdict is not None and verdict.is_accepted for verdict in verdicts)
 
 
 @pytest.mark.sweep

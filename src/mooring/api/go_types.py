@@ -313,6 +313,8 @@ def go_words(tree: Any, api_version: str, kind: str) -> str | None:
         message_named(message).read(tree, (), Unknown())
     except GoMismatchError as error:
         return error.words
+    except DecodeError as error:  # of a schema within a definition, whose reader speaks Go itself
+        return str(error)
     return None
 
 

@@ -385,6 +385,18 @@ def test_a_changed_schema_applies_to_stored_objects(client: Client) -> None:
     assert found == {"size": 1, "color": "red", "shape": "round"}
 
 
+def test_a_schema_of_wrong_types_is_refused_however_it_is_sent(client: Client) -> None:
+    faulty = definition()
+    whole = faulty["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    whole["properties"]["extra"] = {"type": "array", "items": {"$ref": True}}
+    path = f"{CRDS}/{faulty['metadata']['name']}"
+    applied = client.patch(f"{path}?fieldManager=me", faulty, APPLY_PATCH)
+    posted = client.post(CRDS, faulty)
+    assert (applied.status, posted.status) == (400, 400)
+    for refused in (applied, posted):
+        assert "cannot unmarshal bool into Go struct field" in refused.json["message"]
+
+
 def test_names_in_use_are_not_accepted(client: Client) -> None:
     define(client, definition())
     other = definition(plural="gadgets", kind="Widget")

@@ -240,6 +240,7 @@ _FORMATS: dict[str, Check] = {
         len(text) <= 253 and bool(re.fullmatch(rf"{_SHORT_NAME}(\.{_SHORT_NAME})*", text))
     ),
 }
+STRING_FORMATS: Final = tuple(_FORMATS)
 
 
 def format_check(name: str) -> Check | None:
