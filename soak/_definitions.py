@@ -8,7 +8,7 @@ that fit the type of what they judge. Objects are made from a schema, so that mo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +16,7 @@ from mooring.validation.custom_resources.formats import STRING_FORMATS
 from soak._damage import ODD_VALUES
 
 Tree = dict[str, Any]
+Maker = Callable[[Random, int], Tree]
 
 GROUP: Final = "fuzz.example.com"
 VERSIONS: Final = ("v1", "v1beta1")
@@ -200,7 +201,7 @@ def schema(random: Random, depth: int = 0) -> Tree:
 
 
 def _constraints(random: Random, made: str) -> Tree:
-    return random.choice(_CONSTRAINTS.get(made, ({},)))
+    return dict(random.choice(_CONSTRAINTS.get(made, ({},))))
 
 
 _CONSTRAINTS: Final[dict[str, tuple[Tree, ...]]] = {
@@ -224,7 +225,7 @@ def _string(random: Random, _: int) -> Tree:
     return tree
 
 
-def _number(kind: str, formats: tuple[str, ...]) -> Any:
+def _number(kind: str, formats: tuple[str, ...]) -> Maker:
     def make(random: Random, _: int) -> Tree:
         tree: Tree = {"type": kind}
         if random.random() < 0.3:
@@ -302,7 +303,7 @@ def _is_key(of: Tree) -> bool:
     return of.get("type") in ("string", "integer", "boolean") and not of.get("nullable")
 
 
-_MAKERS: Final = {
+_MAKERS: Final[dict[str, Maker]] = {
     "string": _string,
     "integer": _number("integer", ("int32", "int64", "odd")),
     "number": _number("number", ("float", "double")),
