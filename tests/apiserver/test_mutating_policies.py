@@ -17,6 +17,13 @@ from tests.apiserver.client import (
     config_map,
     pod,
 )
+from tests.apiserver.custom_resources.definitions import (
+    GROUP,
+    WIDGETS,
+    define,
+    definition,
+    widget,
+)
 from tests.apiserver.policies import (
     applied,
     enforce,
@@ -57,6 +64,16 @@ def test_a_json_patch_is_applied(client: Client) -> None:
     enforce(client, mutating_policy(patched(expression)), mutating_binding())
     made = client.post(CONFIG_MAPS, config_map()).json
     assert made["metadata"]["annotations"] == {"a/b": "kubernetes-admin"}
+
+
+def test_custom_objects_lose_what_a_patch_adds_and_nobody_knows(client: Client) -> None:
+    define(client, definition())
+    expression = """[JSONPatch{op: "add", path: "/spec/unknown", value: "x"},
+        JSONPatch{op: "add", path: "/spec/size", value: 2}]"""
+    rules = [rule("widgets", apiGroups=[GROUP])]
+    enforce(client, mutating_policy(patched(expression), rules=rules), mutating_binding())
+    made = client.post(WIDGETS, widget())
+    assert (made.status, made.json["spec"]) == (201, {"size": 2, "color": "red"})
 
 
 def test_a_failed_test_of_a_json_patch_changes_nothing(client: Client) -> None:

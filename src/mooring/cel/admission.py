@@ -80,14 +80,24 @@ class CompiledExpression:
     unpaid: int = 0  # work of compiling it, beyond its length
 
 
+class ObjectTypes(NamedTuple):
+    """The types of the objects that a policy sees, where they are known."""
+
+    object: Type = t.DYN  # and oldObject
+    params: Type = t.DYN
+    structs: Mapping[str, Mapping[str, Type]] = {}
+
+
 class AdmissionCompiler:
     """Compiles the expressions of one policy; those that come later see the variables so far.
 
     `composes`: whether `variables` is declared.
+    `types`: of objects, to find what can go wrong; expressions that are evaluated know none.
     """
 
-    def __init__(self, *, composes: bool = True) -> None:
+    def __init__(self, *, composes: bool = True, types: ObjectTypes | None = None) -> None:
         self._composes = composes
+        self._types = types
         self._fields: dict[str, Type] = {}
         self.variables: dict[str, CompiledExpression] = {}
 
@@ -95,13 +105,34 @@ class AdmissionCompiler:
         self, expression: str, returns: Returns, declared: Declared, scope: Scope = Scope.STORED
     ) -> CompiledExpression:
         """Return a compiled expression."""
+        return _compiled(expression, returns, self._declaring(declared, scope))
+
+    def type_error(self, expression: str, declared: Declared) -> str:
+        """Return what the checker says against an expression of any type; empty if nothing."""
+        begin_evaluation()
+        try:
+            compile_expression(expression, self._declaring(declared, Scope.STORED))
+        except CompileError as error:
+            return str(error)
+        except (RecursionError, InstantiationError):
+            pass  # Its types are right, or nobody knows.
+        return ""
+
+    def _declaring(self, declared: Declared, scope: Scope) -> Environment:
         environment = _environment(declared, scope)
-        if not self._composes:
-            return _compiled(expression, returns, environment)
-        extended = environment.extended(
-            variables={"variables": struct(VARIABLES)}, structs={VARIABLES: dict(self._fields)}
-        )
-        return _compiled(expression, returns, extended)
+        variables: dict[str, Type] = {}
+        structs: dict[str, Mapping[str, Type]] = {}
+        if self._types is not None:
+            variables |= {"object": self._types.object, "oldObject": self._types.object}
+            if declared.params:
+                variables["params"] = self._types.params
+            structs |= self._types.structs
+        if self._composes:
+            variables["variables"] = struct(VARIABLES)
+            structs[VARIABLES] = dict(self._fields)
+        if not variables:
+            return environment
+        return environment.extended(variables=variables, structs=structs)
 
     def add_variable(
         self, name: str, expression: str, declared: Declared, scope: Scope = Scope.STORED

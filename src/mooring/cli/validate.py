@@ -25,11 +25,11 @@ from mooring.cli.terminal import coloured, echo, printable, printable_message
 from mooring.insight.messages import Concern, counted, listed
 from mooring.insight.reports import CheckedObject, FindingLevel, FindingReport, ReportFinding
 from mooring.insight.reports.rules import VALIDATION_RULES, validation_rule
+from mooring.sources.cluster_sources import empty_concerns
 from mooring.sources.errors import UnreadableError
 from mooring.sources.inputs import (
     DocumentPart,
     Skipped,
-    empty_concerns,
     find_sources,
     skipped_concerns,
 )

@@ -247,6 +247,7 @@ CONTROLLERS: tuple[str, ...] = (
     "statefulset-controller",
     "taint-eviction-controller",
     "ttl-after-finished-controller",
+    "validatingadmissionpolicy-status-controller",
 )
 
 

@@ -35,4 +35,5 @@ device_taint_eviction, tainted_devices
                         evictions from tainted devices, and the status of DeviceTaintRules
 pool_status, pool_capacity
                         answers to ResourcePoolStatusRequests
+admission_policy_status warnings of expressions of policies that fit no type
 """

@@ -28,6 +28,7 @@ from mooring.client.event_recorder import EventRecorder
 from mooring.client.indexer import Indexer, ObjectKey
 from mooring.client.informer_factory import InformerFactory
 from mooring.client.namespace_deleter import empty_namespace
+from mooring.controllers.admission_policy_status import AdmissionPolicyStatusController
 from mooring.controllers.controller import Controller, DeleteContent, ObjectChange
 from mooring.controllers.cronjobs import CronJobController
 from mooring.controllers.daemonsets import DaemonSetController
@@ -212,4 +213,5 @@ def workload_controllers(*, authority: str, gates: Gates | None = None) -> tuple
         TaintEvictionController(),
         PodGCController(),
         GarbageCollector(),
+        AdmissionPolicyStatusController(),
     )

@@ -6,7 +6,7 @@ is one more source: `live_source`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mooring.api.documents import Document, ItemReader, Schema
@@ -20,7 +20,6 @@ from mooring.sources.inputs import (
     DocumentPart,
     InputSource,
     Skipped,
-    empty_concerns,
     find_sources,
     skipped_concerns,
 )
@@ -135,6 +134,14 @@ class FileSource(NamedTuple):
                 empty.append(part.name)
         except UnreadableError as error:
             intake.unreadable.append(str(error))
+
+
+def empty_concerns(names: Sequence[str]) -> Iterator[Concern]:
+    """Yield a concern about sources in which nothing is, if there are any."""
+    if names:
+        has = "has" if len(names) == 1 else "have"
+        meaning = "nothing of it is in the answer; was it written whole?"
+        yield Concern("empty-file", f"{listed(names)} {has} no objects", meaning)
 
 
 def _concerns(name: str, archive: Archive, intake: Taker) -> Iterable[Concern]:

@@ -19,7 +19,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -378,14 +378,6 @@ def skipped_concerns(skipped: Iterable[Skipped]) -> Iterator[Concern]:
     for (what, remedy), names in by_sort.items():
         fact = f"{counted(len(names), what)} skipped ({listed(names)})"
         yield Concern("skipped-file", fact, remedy.replace("DIR", _tool_folder(names[0])))
-
-
-def empty_concerns(names: Sequence[str]) -> Iterator[Concern]:
-    """Yield a concern about sources in which nothing is, if there are any."""
-    if names:
-        has = "has" if len(names) == 1 else "have"
-        meaning = "nothing of it is in the answer; was it written whole?"
-        yield Concern("empty-file", f"{listed(names)} {has} no objects", meaning)
 
 
 def _tool_folder(name: str) -> str:

@@ -34,22 +34,24 @@ def take_tree(
 ) -> bool:
     """Take a changed tree as the object of a request, with defaults; return whether it differs.
 
-    Raises 500 if it is no object of its kind; `is_strict`: or has unknown fields.
+    Raises 500 if it is no object of its kind; `is_strict`: or has unknown fields. Custom objects
+    lose theirs, as Kubernetes reads them into no type that could know them.
     """
     server, before = attributes.server, attributes.new
     if isinstance(before, dict) or not _is_stored(attributes, endpoint):
         attributes.replace(tree)  # a body that is not stored
         return bool(tree != before)
+    is_custom = attributes.request.resource.definition is not None
     request = replace(
         attributes.request,
         target=attributes.request.target._replace(version=endpoint.version),
-        query={"fieldValidation": "Strict" if is_strict else "Ignore"},
+        query={"fieldValidation": "Strict" if is_strict and not is_custom else "Ignore"},
         content_type=JSON,
         body=msgspec.json.encode(tree),
         is_direct=False,
     )
     try:
-        if request.resource.definition is not None:
+        if is_custom:
             body = read_custom_body(request)
         else:
             body = read_body(request, gates=server.gates, extensions=server.extensions)
