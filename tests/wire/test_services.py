@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -107,12 +107,15 @@ def test_a_program_that_is_slow_to_accept_is_waited_for(tmp_path: Path) -> None:
         server.add_generic_rpc_handlers([_Info()])
         server.add_insecure_port(f"unix:{tmp_path / 'real'}")
         await server.start()
-        slow = await asyncio.start_unix_server(_relay_late(tmp_path / "real"), tmp_path / "slow")
+        relays: list[asyncio.Task[Any]] = []
+        relay = _relay_late(tmp_path / "real", relays)
+        slow = await asyncio.start_unix_server(relay, tmp_path / "slow")
         try:
             async with slow, open_socket(tmp_path / "slow") as channel:
                 answer = await call(channel, GET_INFO)(registration.InfoRequest(), timeout=30)
         finally:
             await server.stop(None)
+            await asyncio.wait(relays)
         assert answer.name == "slow.example.com"
 
     asyncio.run(scene())
@@ -132,11 +135,20 @@ class _Info(grpc.GenericRpcHandler):
         )
 
 
-def _relay_late(path: Path) -> Callable[[StreamReader, StreamWriter], Awaitable[None]]:
+def _relay_late(
+    path: Path, relays: list[asyncio.Task[Any]]
+) -> Callable[[StreamReader, StreamWriter], Awaitable[None]]:
     async def relay(reader: StreamReader, writer: StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        relays.append(task)
         await asyncio.sleep(0.3)  # the point of the test; an attempt once had 50 ms
-        far_reader, far_writer = await asyncio.open_unix_connection(path)
-        await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+        with suppress(OSError), closing(writer):  # an attempt that comes late finds nobody
+            far_reader, far_writer = await asyncio.open_unix_connection(path)
+            await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+            await far_writer.wait_closed()
+        with suppress(OSError):
+            await writer.wait_closed()
 
     return relay
 
