@@ -50,7 +50,7 @@ def command_of(deployment: Tree, trees: Iterable[Tree], folder: Path) -> list[st
                 (config / name).write_text(text)
     program, *arguments = container["command"]
     assert program == "moor"
-    files = {"=/etc/mooring/": f"={config}/", "=/tmp/": f"={folder}/tmp/"}
+    files = {"=/etc/mooring/": f"={config}/", "=/var/run/mooring/": f"={folder}/run/"}
     return [str(MOOR), *(_here(each, files) for each in arguments)]
 
 

@@ -53,7 +53,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 - --tls-cert-file=/etc/mooring-tls/tls.crt
 - --tls-private-key-file=/etc/mooring-tls/tls.key
 {{- else }}
-- --cert-dir=/tmp/certs
+- --cert-dir=/var/run/mooring/certs
 {{- end }}
 - --verbosity={{ .root.Values.verbosity }}
 {{- end -}}
@@ -72,6 +72,7 @@ only), checksum of what it reads from a ConfigMap, configMap, and probe if it is
 {{- define "mooring.deployment" -}}
 {{- $root := .root -}}
 {{- $name := printf "%s-%s" (include "mooring.fullname" $root) .program -}}
+{{- $hasCertificate := and .port (not $root.Values.tls.secretName) -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -146,6 +147,9 @@ spec:
           {{- toYaml .values.resources | nindent 10 }}
         volumeMounts:
         - {name: tmp, mountPath: /tmp}
+        {{- if $hasCertificate }}
+        - {name: run, mountPath: /var/run/mooring}
+        {{- end }}
         {{- if .configMap }}
         - {name: config, mountPath: /etc/mooring, readOnly: true}
         {{- end }}
@@ -155,6 +159,10 @@ spec:
       volumes:
       - name: tmp
         emptyDir: {sizeLimit: 16Mi}
+      {{- if $hasCertificate }}
+      - name: run
+        emptyDir: {sizeLimit: 1Mi}
+      {{- end }}
       {{- with .configMap }}
       - name: config
         configMap: {name: {{ . }}}
