@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from mooring.driver.driver import Driver
 
 AGAIN_AFTER_S = 5.0
+PUBLISHED_S_MAX = 10.0
 KUBELET_FOLDER = "/var/lib/kubelet"
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
@@ -153,11 +155,29 @@ async def _serve(
                 for driver in drivers
             ]
             names = ", ".join(driver.name for driver in drivers)
-            say(f"driving {names} for node {settings.node_name}", err=True)
             async with asyncio.TaskGroup() as group:
+                group.create_task(announce(f"{names} for node {settings.node_name}", running))
                 if classes_of:
                     group.create_task(_make_classes(client, drivers, classes_of))
                 for each in running:
                     group.create_task(each.wait_failed())
     except* DriverError as failed:
         fail(str(failed.exceptions[0]))
+
+
+class Publishing(Protocol):
+    """A driver that runs, as far as it is waited for."""
+
+    async def wait_published(self) -> None:
+        """Wait until the driver's devices are published; raises what prevents that."""
+
+
+async def announce(what: str, running: Sequence[Publishing]) -> None:
+    """Say that drivers run once their devices are published; without a server, in the end too."""
+    import asyncio
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PUBLISHED_S_MAX):
+            for each in running:
+                await each.wait_published()
+    say(f"driving {what}", err=True)
