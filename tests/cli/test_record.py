@@ -159,3 +159,10 @@ def test_a_cluster_that_does_not_answer_leaves_no_file(tmp_path: Path) -> None:
     result = run("record", "-o", str(tmp_path / "x.moorrec"), "--kubeconfig", "/nowhere")
     assert result.exit_code == 3
     assert not (tmp_path / "x.moorrec").exists()
+
+
+def test_live_is_taken_as_other_commands_need_it(tmp_path: Path) -> None:
+    path, missing = str(tmp_path / "night.moorrec"), str(tmp_path / "no-kubeconfig")
+    result = run("record", "--live", "-o", path, "--kubeconfig", missing)
+    assert result.exit_code == 3
+    assert "no-kubeconfig" in result.output

@@ -49,7 +49,7 @@ def command(data_dir: Path, node: str | None, folder: Path | None, hosts: tuple[
     try:
         text = path.read_text()
     except OSError as error:
-        fail(f"{path}: {error.strerror}; run `moor server` first")
+        fail(f"{path}: {error.strerror}; run `moor up` or `moor server` first")
     if node is None:
         if folder is not None or hosts:
             raise click.UsageError("--folder and --host go with --node")

@@ -89,6 +89,12 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> int:
     "messages.",
 )
 @click.option(
+    "--live",
+    is_flag=True,
+    expose_value=False,
+    help="Record the running cluster, as `moor record` always does; other commands need this.",
+)
+@click.option(
     "--kubeconfig",
     default="",
     metavar="FILE",
