@@ -14,7 +14,6 @@ The server is guarded by roles, and the user is the one who was recorded.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -105,7 +104,6 @@ class World:
         self.ours: dict[str, str] = {}  # recorded revisions, and ours
         self._parts: set[str] = set()  # keys of objects of which only metadata was recorded
         self._run(self._begin(authorizer))
-        atexit.register(self.close)
 
     async def _begin(self, authorizer: ClusterAuthorizer) -> None:
         await create_system_namespaces(self._service)
@@ -119,13 +117,12 @@ class World:
 
     def close(self) -> None:
         """Stop the server and forget its objects."""
-        if not self._loop.is_closed():
-            for task in self._following:
-                task.cancel()
-            self._run(asyncio.wait(self._following))
-            self._run(self._stack.aclose())
-            self._loop.close()
-            shutil.rmtree(self._folder, ignore_errors=True)
+        for task in self._following:
+            task.cancel()
+        self._run(asyncio.wait(self._following))
+        self._run(self._stack.aclose())
+        self._loop.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run(self, awaitable: Any) -> Any:
         return self._loop.run_until_complete(awaitable)

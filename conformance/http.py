@@ -94,12 +94,11 @@ class HttpSuite(Suite):
         self._learn(exchange, answer)
         return _outcome(exchange, answer, self._world)
 
-    def figures(self) -> list[str]:
-        """End the servers."""
+    def close(self) -> None:
+        """Stop the servers."""
         self._world.close()
         if self._scene is not None:
             self._scene[1].close()
-        return []
 
     def _play(self, name: str, exchange: Exchange) -> Outcome:
         """Compare an answer of a scene, each of which has a server of its own."""

@@ -10,7 +10,6 @@ of each family are equal.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import json
 import re
 import shutil
@@ -114,15 +113,18 @@ class PodsSuite(Suite):
         return Mismatch((str(case.fields["tags"]), *differences)) if differences else EQUAL
 
     def figures(self) -> Iterable[str]:
-        """End the server; return the further claims and the families that are not all equal."""
-        if self._server is not None:
-            self._server.close()
+        """Return the further claims and the families that are not all equal."""
         for family, count in sorted(self._families.items()):
             if count.equal < count.total:
                 yield f"family {family}: {count} equal"
         yield f"messages: {self._messages} refusals equal"
         yield f"warnings: {self._warnings} answers with warnings equal"
         yield f"objects: {self._objects} returned objects equal"
+
+    def close(self) -> None:
+        """Stop the server, if a case started one."""
+        if self._server is not None:
+            self._server.close()
 
 
 # --- the server -----------------------------------------------------------------------------------
@@ -136,7 +138,6 @@ class Server:
         self._folder = Path(tempfile.mkdtemp(prefix="conformance-pods-"))
         self._stack = AsyncExitStack()
         self._made: Assembled = self._run(self._start())
-        atexit.register(self.close)
 
     async def _start(self) -> Assembled:
         gates = Gates.parse(preset="kubernetes-1.37")
@@ -145,11 +146,10 @@ class Server:
         return await self._stack.enter_async_context(assembled(settings, store=store))
 
     def close(self) -> None:
-        """End the server."""
-        if not self._loop.is_closed():
-            self._run(self._stack.aclose())
-            self._loop.close()
-            shutil.rmtree(self._folder, ignore_errors=True)
+        """Stop the server."""
+        self._run(self._stack.aclose())
+        self._loop.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run(self, awaitable: Any) -> Any:
         return self._loop.run_until_complete(awaitable)

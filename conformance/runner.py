@@ -26,6 +26,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -94,6 +95,9 @@ class Suite(ABC):
     def figures(self) -> Iterable[str]:
         """Return lines to print above the result, when all cases are done."""
         return ()
+
+    def close(self) -> None:  # noqa: B027 - most suites start nothing
+        """Stop what the suite started; whoever opened it calls this at the end."""
 
 
 def compared(expected: object, actual: object) -> Outcome:
@@ -194,7 +198,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def run(name: str, target: Path, *, show: int = SHOWN_MISMATCHES) -> int:
     """Compare every case of the target, print the report, and return the exit status."""
-    suite = find_suite(name)
+    with closing(find_suite(name)) as suite:
+        return _run(suite, name, target, show)
+
+
+def _run(suite: Suite, name: str, target: Path, show: int) -> int:
     skipped: list[Path] = []
     cases = suite.cases(target)
     if cases is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -18,10 +19,10 @@ EQUAL_MIN = 0.98
 
 @pytest.mark.sweep
 def test_pods_are_answered_as_kubernetes_does() -> None:
-    suite, tally = PodsSuite(), Tally()
-    for case in _sample(corpus("pods")):
-        outcome = suite.compare(case)
-        tally.add(case, outcome, show=20)
+    tally = Tally()
+    with closing(PodsSuite()) as suite:
+        for case in _sample(corpus("pods")):
+            tally.add(case, suite.compare(case), show=20)
     figures = dict(line.split(": ", 1) for line in suite.figures())
     assert tally.equal / tally.total >= EQUAL_MIN, tally.mismatches
     assert _share(figures["objects"]) >= 0.97, figures
@@ -38,8 +39,8 @@ def test_an_answer_that_differs_is_shown(tmp_path: Path) -> None:
         '"metadata": {"name": "m", "namespace": "default"}, "data": {"a": "CODE"}}}}\n'
     )
     path.write_text(case.replace("CODE", "201") + case.replace("CODE", "200"))
-    suite = PodsSuite()
-    equal, differing = (suite.compare(case) for case in read_cases(path))
+    with closing(PodsSuite()) as suite:
+        equal, differing = (suite.compare(case) for case in read_cases(path))
     assert equal == Equal()
     assert not isinstance(differing, Equal | Apart)
     assert differing.differences[1:] == ("code: Kubernetes 200, Mooring 201",)

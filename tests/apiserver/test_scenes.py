@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from conformance.http import open_suite
 from conformance.record_scenes import RECORDINGS, SCENES, scene_steps
-from conformance.runner import Mismatch
+from conformance.runner import UNREADABLE, Mismatch, main
 
 NAMES = [path.stem for path in sorted(SCENES.glob("*.yaml"))]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_scene_is_answered_as_it_was_recorded(name: str) -> None:
-    suite = open_suite()
-    found = suite.cases(SCENES)
-    assert found is not None
-    cases = [case for case in found if case.fields["scene"] == name]
-    assert len(cases) > 10
-    try:
+    with closing(open_suite()) as suite:
+        found = suite.cases(SCENES)
+        assert found is not None
+        cases = [case for case in found if case.fields["scene"] == name]
+        assert len(cases) > 10
         outcomes = [(case.fields["name"], suite.compare(case)) for case in cases]
-    finally:
-        suite.figures()
     wrong = {step: each.differences for step, each in outcomes if isinstance(each, Mismatch)}
     assert wrong == {}
+
+
+def test_a_folder_without_exchanges_leaves_no_server_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    temporary, empty = tmp_path / "temporary", tmp_path / "empty"
+    temporary.mkdir()
+    empty.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    assert main(["http", str(empty)]) == UNREADABLE
+    assert capsys.readouterr().err == f"conformance: {empty}: holds no cases\n"
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
