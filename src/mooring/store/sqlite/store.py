@@ -39,8 +39,9 @@ from mooring.store.sqlite.database import (
     keep_record,
 )
 from mooring.store.sqlite.disk import disk_trouble
+from mooring.store.sqlite.jobs import Compact, Expire, Stop
 from mooring.store.sqlite.transactions import CreateKey, DeleteKey, UpdateKey
-from mooring.store.sqlite.writer import Compact, Expire, Stop, Writer
+from mooring.store.sqlite.writer import Writer
 
 READERS = 4
 WAITING_READS_MAX = 20_000
