@@ -21,6 +21,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from functools import partial
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from mooring.apiserver.http.status import Status, StatusError, too_new, too_old
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.registry import Registry, identity_of, with_revision
@@ -62,7 +64,7 @@ class WatchOptions(NamedTuple):
     timeout_s: float | None = None
 
 
-class WatchEvent(NamedTuple):
+class WatchEvent(Struct, frozen=True):
     """An event: an object, a bookmark at a revision, or the error that ends the watch."""
 
     type: str

@@ -5,6 +5,8 @@ from __future__ import annotations
 from asyncio import Future
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from mooring.store.contract import KeyChange
 from mooring.store.errors import StoreError
 from mooring.store.sqlite.transactions import CreateKey, DeleteKey, UpdateKey, Write
@@ -30,7 +32,7 @@ JobResult = KeyChange | StoreError | None
 JobAnswer = tuple[JobFuture, JobResult]
 
 
-class WaitingJob(NamedTuple):
+class WaitingJob(Struct, frozen=True):
     """A job, the future that waits for it, and the bytes that it writes."""
 
     job: Job

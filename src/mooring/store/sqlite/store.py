@@ -16,7 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
+
+from msgspec import Struct
 
 from mooring.kit.lru import LRU
 from mooring.store.broadcaster import Broadcaster, BroadcastWatch, HistoryPage
@@ -293,7 +295,7 @@ class Readers:
             self._idle.put(connection)
 
 
-class CachedEntry(NamedTuple):
+class CachedEntry(Struct, frozen=True):
     """The entry of a key, None if it does not exist, as of a revision."""
 
     entry: Entry | None

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from mooring.store.broadcaster import HistoryPage
 from mooring.store.contract import Deletion, Entry, KeyChange, Page, Put
 from mooring.store.errors import FutureRevisionError, TooOldError
@@ -219,7 +221,7 @@ SWEEP_CHANGES_MAX = 500  # per step, so that writers need not wait longer
 EXPIRE_KEYS_MAX = 500
 
 
-class CreateKey(NamedTuple):
+class CreateKey(Struct, frozen=True):
     """Create a key."""
 
     key: str
@@ -227,7 +229,7 @@ class CreateKey(NamedTuple):
     ttl_s: int | None
 
 
-class UpdateKey(NamedTuple):
+class UpdateKey(Struct, frozen=True):
     """Update a key at the expected revision."""
 
     key: str
@@ -236,7 +238,7 @@ class UpdateKey(NamedTuple):
     ttl_s: int | None
 
 
-class DeleteKey(NamedTuple):
+class DeleteKey(Struct, frozen=True):
     """Delete a key at the expected revision."""
 
     key: str
@@ -252,7 +254,7 @@ def due_keys(connection: sqlite3.Connection, now_ms: int) -> list[DeleteKey]:
         "SELECT key, revision FROM current WHERE expires <= ? ORDER BY expires LIMIT ?",
         (now_ms, EXPIRE_KEYS_MAX),
     )
-    return [DeleteKey._make(row) for row in rows]
+    return [DeleteKey(*row) for row in rows]
 
 
 def next_due_ms(connection: sqlite3.Connection) -> int | None:
