@@ -37,13 +37,13 @@ def _parts(fraction: str) -> Iterator[tuple[str, re.Pattern[str]]]:
 class Timestamp:
     """An instant, written in UTC with whole seconds."""
 
-    __slots__ = ("instant",)
+    __slots__ = ("_json", "instant")
 
     _form = _RFC3339
     _fraction = ""  # of the layout in which Go reads and writes it
 
     def __init__(self, instant: datetime) -> None:
-        self.instant = instant.astimezone(UTC)
+        self.instant = instant if instant.tzinfo is UTC else instant.astimezone(UTC)
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -70,6 +70,15 @@ class Timestamp:
     def is_zero(self) -> bool:
         """Whether this is the first instant of the calendar, which is the zero time of Go."""
         return self.instant == NO_TIME.instant
+
+    @property
+    def json(self) -> str | None:
+        """The text in JSON, kept because objects are written several times; null for zero."""
+        try:
+            return self._json
+        except AttributeError:
+            self._json: str | None = None if self.is_zero else str(self)
+            return self._json
 
     @classmethod
     def _fault(cls, text: str) -> str:

@@ -46,7 +46,7 @@ def read_tolerantly(
 def to_json(value: Any) -> str | float | None:
     """Return the JSON form of a scalar that msgspec does not know."""
     if isinstance(value, Timestamp):
-        return None if value.is_zero else str(value)
+        return value.json
     if isinstance(value, Quantity):
         return str(value)
     if isinstance(value, NumberText):  # in a field that holds any JSON

@@ -89,6 +89,7 @@ class DirectClient(ApiClient):
         )
         super().__init__(transport, manager=manager, clock=clock)
         self._router, self._limits = application.router, application.limits
+        self._deadlines = application.deadlines
         self._identity = identity
         self._agent = manager
         self._known: tuple[object, User, float] | None = None  # by what, who, until when
@@ -234,7 +235,7 @@ class DirectClient(ApiClient):
 
         async def attempt() -> T:
             try:
-                async with asyncio.timeout(self._limits.request_s):
+                with self._deadlines.begin():
                     return await send()
             except StatusError as error:
                 raise error_of_status(error.status) from None

@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.api.authentication import TokenRequest
@@ -48,7 +49,7 @@ WATCH_S = 540  # after which servers end a watch
 BINDING = "binding"
 
 
-class ObjectCall(NamedTuple):
+class ObjectCall(Struct, frozen=True):
     """A request about one object, which answers with the object or a Status."""
 
     method: str

@@ -26,6 +26,7 @@ from mooring.store.contract import Event, KeyChange, Progress, Put
 from mooring.store.errors import ClosedError, SlowWatcherError, StoreError
 
 PENDING_BYTES_MAX = 64 * 1024 * 1024  # of the values of changes that wait for a reader
+FOLDERS_MAX = 1024  # whose watched prefixes are kept
 BATCH_BYTES = 1024 * 1024  # of one batch, unless one change alone has more
 
 
@@ -50,6 +51,8 @@ class Broadcaster:
         self.revision = revision
         self._history = history
         self._watches: dict[str, set[BroadcastWatch]] = {}
+        # By the folder of a key: watched prefixes of all keys in it, and those of some.
+        self._known: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         # Weak, so that a watch without a reader disappears even if it was not closed.
         self._open: WeakSet[BroadcastWatch] = WeakSet()
         self._fault: StoreError | None = None
@@ -67,11 +70,29 @@ class Broadcaster:
         if not changes:
             return
         self.revision = changes[-1].revision
-        for prefix, watches in list(self._watches.items()):
-            below = [change for change in changes if change.key.startswith(prefix)]
-            if below:
-                for watch in tuple(watches):
-                    watch.receive(below)
+        below: dict[str, list[KeyChange]] = {}
+        for change in changes:
+            for prefix in self._prefixes_of(change.key):
+                below.setdefault(prefix, []).append(change)
+        for prefix, found in below.items():
+            size = sum(map(_size, found))
+            for watch in tuple(self._watches.get(prefix, ())):
+                watch.receive(found, size)
+
+    def _prefixes_of(self, key: str) -> tuple[str, ...]:
+        """Return the prefixes of a key that are watched; keys of one folder mostly share them."""
+        folder = key[: key.rfind("/") + 1]
+        known = self._known.get(folder)
+        if known is None:
+            if len(self._known) >= FOLDERS_MAX:
+                self._known.clear()
+            above = tuple(each for each in self._watches if folder.startswith(each))
+            below = tuple(
+                each for each in self._watches if each.startswith(folder) and each != folder
+            )
+            known = self._known[folder] = (above, below)
+        above, below = known
+        return (*above, *filter(key.startswith, below)) if below else above
 
     def close(self, fault: StoreError) -> None:
         """End all watches and reject new ones."""
@@ -89,7 +110,10 @@ class Broadcaster:
 
     def subscribe(self, watch: BroadcastWatch) -> None:
         """Hand the watch all changes published from now on."""
-        self._watches.setdefault(watch.prefix, set()).add(watch)
+        if watch.prefix not in self._watches:
+            self._watches[watch.prefix] = set()
+            self._known.clear()
+        self._watches[watch.prefix].add(watch)
 
     def unsubscribe(self, watch: BroadcastWatch) -> None:
         """Hand the watch no more changes."""
@@ -99,6 +123,7 @@ class Broadcaster:
             watches.discard(watch)
             if not watches:
                 del self._watches[watch.prefix]
+                self._known.clear()
 
 
 class BroadcastWatch:
@@ -124,9 +149,14 @@ class BroadcastWatch:
 
         A reader holds what it takes, also when it stops reading, so it gets no more than it needs.
         """
-        await self._fill()
+        if not self._pending:
+            await self._fill()
         events: list[Event] = []
         size = 0
+        if self._pending_bytes < BATCH_BYTES:  # as nearly always
+            events.extend(self._pending)
+            self._pending.clear()
+            self._pending_bytes = 0
         while self._pending and size < BATCH_BYTES:
             event = self._take()
             events.append(event)
@@ -157,11 +187,12 @@ class BroadcastWatch:
 
     # --- the broadcaster's side
 
-    def receive(self, changes: Sequence[KeyChange]) -> None:
-        """Receive published changes."""
+    def receive(self, changes: Sequence[KeyChange], size: int) -> None:
+        """Receive published changes that keep some bytes."""
         if changes[0].revision <= self.seen:  # the reader is ahead of the broadcaster
             changes = [change for change in changes if change.revision > self.seen]
-        size = self._pending_bytes + sum(map(_size, changes))
+            size = sum(map(_size, changes))
+        size += self._pending_bytes
         if len(self._pending) + len(changes) > self._events_max:
             self.end(SlowWatcherError(f"{self._events_max} changes", self.seen))
             return

@@ -220,8 +220,10 @@ def _admit(reading: ReadObject, context: Context, namespace: str) -> RegistryRes
     created = _as_created(admission.stored, reading.value.metadata)
     with_status = before_status_update(reading.value, created, reading.kind, context)
     stored = with_status.stored and with_resource_version(with_status.stored, "")
-    return with_status._replace(
-        stored=stored, warnings=tuple(dict.fromkeys((*admission.warnings, *with_status.warnings)))
+    return replace(
+        with_status,
+        stored=stored,
+        warnings=tuple(dict.fromkeys((*admission.warnings, *with_status.warnings))),
     )
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.api import events
@@ -126,7 +127,7 @@ WRONG_NAMESPACE = (
 )
 
 
-class RegistryResult(NamedTuple):
+class RegistryResult(Struct, frozen=True):
     """The object as stored, unless there are errors or the request was refused."""
 
     stored: Any = None

@@ -34,9 +34,8 @@ OWN = Node(metadata=ObjectMeta(name="node-a", uid="node-uid"))
 def on(verb: str, resource: str, name: str = "", **more: Any) -> ResourceAccess:
     group = "resource.k8s.io" if resource.startswith("resource") else ""
     namespace = "" if resource in ("nodes", "resourceslices") else TEAM
-    return ResourceAccess(NODE, verb, group, resource, namespace=namespace, name=name)._replace(
-        **more
-    )
+    access = ResourceAccess(NODE, verb, group, resource, namespace=namespace, name=name)
+    return replace(access, **more)
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -187,14 +186,14 @@ def test_ties_are_those_of_the_pods_that_there_are(steps: list[tuple[str, str, s
 
 def test_an_unknown_node_may_do_nothing() -> None:
     nobody = User("system:node:", ("system:nodes",))
-    access = on("get", "nodes", "node-a")._replace(user=nobody)
+    access = replace(on("get", "nodes", "node-a"), user=nobody)
     assert cluster().authorizer.authorize(access) == NoOpinion(
         'unknown node for user "system:node:"'
     )
 
 
 def test_a_user_with_the_name_of_a_node_but_not_its_group_is_no_node() -> None:
-    access = on("get", "secrets", "one")._replace(user=User("system:node:node-a"))
+    access = replace(on("get", "secrets", "one"), user=User("system:node:node-a"))
     assert cluster().authorizer.authorize(access) == NoOpinion()
 
 

@@ -160,7 +160,7 @@ async def admit_new(
         kept = await server.workers.run(user, size, without_merged, body.value, mutated)
         if kept is not None:
             context = strategy_context(server, request, namespace, verb="create")
-            again = body._replace(value=kept)
+            again = replace(body, value=kept)
             strategy = await create_strategy(server, request, again, context)
     stored = await server.workers.run(user, size, _accepted, strategy, request, name)
     metadata = replace(
@@ -249,10 +249,11 @@ async def admit_changed(
     old: Any,
     namespace: Namespace | None,
     *,
+    size: int,
     is_applied: bool,
 ) -> Any:
     """Return a changed object that may be stored, or raise why not."""
-    user, size = request.user.name, len(request.body) + server.registry.size_of(old)
+    user = request.user.name
     new = await server.workers.run(user, size, _accepted, strategy, request, request.target.name)
     if request.target.subresource != "status":
         new = server_defaults.with_namespace_label(new)

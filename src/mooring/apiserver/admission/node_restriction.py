@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from mooring.api.core import Node, Pod
 from mooring.api.meta import OwnerReference
@@ -50,7 +52,7 @@ class Operation(StrEnum):
     DELETE = "DELETE"
 
 
-class AdmissionAttributes(NamedTuple):
+class AdmissionAttributes(Struct, frozen=True):
     """A write, with the stored objects that NodeRestriction needs."""
 
     operation: Operation

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+from msgspec import Struct
+
 from mooring.api.names import dns1123_subdomain
 from mooring.api.resource.v1 import GROUP as RESOURCE_GROUP
 from mooring.apiserver.auth.users import MASTERS, NODE_NAME, User, service_account_of
@@ -49,7 +51,7 @@ def attributes_of(verb: str, target: Target, query: Mapping[str, str]) -> Reques
     return found._replace(name=name or fields.get("metadata.name", ""), fields=fields)
 
 
-class ResourceAccess(NamedTuple):
+class ResourceAccess(Struct, frozen=True):
     """A user's verb on a resource, an object or a subresource."""
 
     user: User

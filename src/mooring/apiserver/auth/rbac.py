@@ -160,8 +160,8 @@ class RBACPolicy:
 
     def _choice(self, access: ResourceAccess) -> RuleSelection:
         """Return the cached rules for an access, whatever the name of the object."""
-        user = access.user
-        key = (user.name, user.groups, *access[1:6])  # up to the namespace
+        user, what = access.user, (access.verb, access.group, access.resource)
+        key = (user.name, user.groups, what, access.subresource, access.namespace)
         choice = self._choices.get(key)
         if choice is not None:
             return choice

@@ -75,7 +75,7 @@ class Application:
         self._metrics = handler.metrics
         self._stopping = asyncio.Event()
         self._bodies_bytes = 0
-        self._deadlines = Deadlines(limits.request_s)
+        self.deadlines = Deadlines(limits.request_s)
         self.unsent = UnsentBytes(limits.unsent_bytes_max)
 
     @property
@@ -106,7 +106,7 @@ class Application:
 
     async def _answer(self, request: Request, receive: Receive) -> Response | StreamingResponse:
         try:
-            with self._deadlines.begin():
+            with self.deadlines.begin():
                 body = await self._body(request, receive)
                 return await self.handler.handle(replace(request, body=body))
         except TimeoutError:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from typing import Any
 
@@ -39,6 +38,7 @@ from mooring.apiserver.custom_resources.requests import (
     with_deprecation,
 )
 from mooring.apiserver.dynamic_admission.plugin import admit_connection
+from mooring.apiserver.http.direct_access import FAULT, DirectAccess, direct_labels_of
 from mooring.apiserver.http.extensions import Extension, answer_extension, extension_for
 from mooring.apiserver.http.flow_control import FlowControl, RequestClass, request_class
 from mooring.apiserver.http.messages import (
@@ -55,7 +55,6 @@ from mooring.apiserver.http.messages import (
 from mooring.apiserver.http.metrics import (
     Metrics,
     RequestLabels,
-    direct_labels,
     request_labels,
 )
 from mooring.apiserver.http.negotiation import negotiate
@@ -110,8 +109,6 @@ from mooring.store.errors import (
 LOG = logging.getLogger(__name__)
 
 WATCH = "watch"
-FAULT = "the server could not do it; its log says more"
-NO_TRAIL = NO_AUDIT.trail(Request("", ""))
 DIRECT_MAX = 32  # requests of this process that begin in one turn of the event loop
 
 
@@ -142,6 +139,7 @@ class Router:
         store = server.registry.store
         self._paths = NonResourcePaths(documents, self._versions, self.metrics, store)
         self._direct_turns = LoopTurns(DIRECT_MAX)
+        self._direct = DirectAccess(access_control.authorizer, self._flow_control, self.metrics)
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
         """Return the response to a request; never raises."""
@@ -266,7 +264,7 @@ class Router:
     async def perform_directly(self, request: ResourceRequest, verb: str) -> Any:
         """Return the object of a request about one object, or raise StatusError."""
         await self._direct_turns.take()
-        with self._admitted(request, verb):
+        with self._direct.admitted(request, verb):
             return await perform_directly(self._server, request, verb)
 
     async def update_with_status_directly(self, request: ResourceRequest) -> Any:
@@ -276,52 +274,28 @@ class Router:
         """
         await self._direct_turns.take()
         status = replace(request, target=request.target._replace(subresource="status"))
-        with self._admitted(request, "update"):
-            self._authorize(request.user, _direct_attributes(status, "update"), NO_TRAIL)
-            check_verb(status, "update")
+        with self._direct.admitted(request, "update"):
+            self._direct.check(status, "update")
             return (await replace_with_status(self._server, request, status)).value
 
     async def list_directly(self, request: ResourceRequest) -> ListPage:
         """Return the entries of a list, or raise StatusError."""
-        with self._admitted(request, "list"):
+        with self._direct.admitted(request, "list"):
             return await list_page(self._server, request)
 
     async def watch_directly(self, request: ResourceRequest) -> AsyncGenerator[Batch, None]:
         """Yield the events of a watch, or raise StatusError; close it after use."""
         user = request.user
-        with self._admitted(request, WATCH):
+        with self._direct.admitted(request, WATCH):
             batches = await watch_batches(self._server, request)
         with self._flow_control.seat(user, RequestClass.WATCHING):
-            ended = self.metrics.begun(_direct_labels(request, WATCH))
+            ended = self.metrics.begun(direct_labels_of(request, WATCH))
             try:
                 async for batch in batches:
                     yield batch
             finally:
                 ended()
                 await batches.aclose()  # type: ignore[attr-defined]
-
-    @contextmanager
-    def _admitted(self, request: ResourceRequest, verb: str) -> Iterator[None]:
-        """Authorize a request and hold a seat in a block; count how it ends."""
-        user, code = request.user, 201 if verb == "create" else 200
-        try:
-            with self._flow_control.seat(user, request_class("", verb)):
-                self._authorize(user, _direct_attributes(request, verb), NO_TRAIL)
-                check_verb(request, verb)
-                yield
-        except StatusError as error:
-            code = error.status.code
-            raise
-        except StoreError as error:
-            found = of_store(error)
-            code = found.status.code
-            raise found from None
-        except Exception:
-            code = 500
-            LOG.exception("%s %s", verb, request.target)
-            raise internal(FAULT) from None
-        finally:
-            self.metrics.requests.inc(*_direct_labels(request, verb), str(code))
 
     # --- resources --------------------------------------------------------------------------------
 
@@ -381,17 +355,3 @@ class Router:
             now=self._server.now(),
         )
         return Response(tree_bytes(answer, form.media), 201, form.media)
-
-
-def _direct_labels(request: ResourceRequest, verb: str) -> RequestLabels:
-    target = request.target
-    group, version, resource, namespace, name, subresource = target
-    which = Target(group, version, resource, namespace and "-", name and "-", subresource)
-    return direct_labels(which, verb, request.content_type)
-
-
-def _direct_attributes(request: ResourceRequest, verb: str) -> RequestAttributes:
-    target = request.target
-    if target.resource == "namespaces":
-        target = target._replace(namespace=target.name)  # It counts as in itself.
-    return attributes_of(verb, target, request.query)

@@ -234,6 +234,10 @@ class FieldSet:
             node = node.children.get(step) if node else None
         return node is not None and bool(path) and path[-1] in node.members
 
+    def has(self, step: Element) -> bool:
+        """Return whether an element is in the set, or something below it."""
+        return step in self.members or step in self.children
+
     def below(self, step: Element) -> FieldSet:
         """Return the subset below an element."""
         return self.children.get(step) or _EMPTY

@@ -279,7 +279,7 @@ def _of_map(form: MapForm, empty: dict[str, Tree], new: dict[str, Tree]) -> Fiel
         if name in empty:
             below = _changed(shape, empty[name], new[name])
         else:
-            below = _whole(shape, new[name])
+            below = whole_fields(shape, new[name])
         if below is not None:
             result[f"f:{name}"] = below
     return result
@@ -300,7 +300,7 @@ def _changed(shape: Shape, empty: Tree, new: Tree) -> Fields | None:
     return None if same(empty, new) else _LEAF
 
 
-def _whole(shape: Shape, value: Tree) -> Fields:
+def whole_fields(shape: Shape, value: Tree) -> Fields:
     """Return the owned fields below a field that only the new object has."""
     if not value:
         return _LEAF
@@ -312,7 +312,7 @@ def _whole(shape: Shape, value: Tree) -> Fields:
             declared = fields.get(name)
             below = declared.shape if declared is not None else element
             if below is not None:
-                result[f"f:{name}"] = _whole(below, value[name])
+                result[f"f:{name}"] = whole_fields(below, value[name])
         return result if len(result) > 1 else _LEAF
     items = shape.list
     if isinstance(value, list) and items is not None and items.relation is not Relation.ATOMIC:
@@ -325,6 +325,6 @@ def _of_list(form: ListForm, value: list[Tree]) -> Fields:
     for item in value:
         by_step.setdefault(step_to(form, item), []).append(item)
     return {
-        step: _whole(form.element, by_step[step][0]) if len(by_step[step]) == 1 else _LEAF
+        step: whole_fields(form.element, by_step[step][0]) if len(by_step[step]) == 1 else _LEAF
         for step in sorted(by_step, key=field_set.order)
     }

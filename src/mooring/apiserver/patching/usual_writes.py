@@ -11,15 +11,17 @@ All others return None: then `FieldManager` goes the long way, with the same res
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.json import Decoder, decode, encode
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from mooring.api.codec import encode_stored_json, to_tree
+from mooring.api.custom_resource import CustomResource
 from mooring.api.kinds import Kind
 from mooring.api.meta import ManagedFieldsEntry
+from mooring.api.structs import unchecked
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.patching.field_manager import SERVERS_OWN, reset_fields
 from mooring.apiserver.patching.field_set import ElementError, to_json
@@ -29,25 +31,57 @@ from mooring.apiserver.patching.managed_fields import (
     Unusual,
     created_fields,
     fields_of_text,
+    whole_fields,
 )
 from mooring.apiserver.patching.shapes import shape_of_kind
 from mooring.apiserver.patching.structured_compare import Comparison, compare
 from mooring.apiserver.patching.structured_merge import ItemError
 from mooring.apiserver.patching.updater import with_atomic_parents
+from mooring.kit.lru import LRU
 
 Entries = tuple[ManagedFieldsEntry, ...]
 Members = dict[str, Raw]
 
 SPEC = "spec"
+UNOWNED = frozenset(("apiVersion", "kind", "metadata"))  # or only in parts
+WRITTEN_HERE_MAX, WRITTEN_HERE_BYTES_MAX = 4096, 2**20
 REMEMBERED_BYTES_MAX = 2048
 
 _members = Decoder(dict[str, Raw]).decode
+_new_entry = unchecked(ManagedFieldsEntry)
 
 
 def members_of(value: Any) -> Members:
     """Return the members of an object, without its managedFields."""
+    return _members_but(value, {})
+
+
+def members_of_both(old: Any, new: Any) -> tuple[Members, Members]:
+    """Return the members of two versions of an object; those that are one value have no text."""
+    same = {}
+    if type(old) is type(new):
+        same = {
+            name: value
+            for name, value in _empty_members(cast("Any", type(new))).items()
+            if getattr(old, name) is getattr(new, name)
+        }
+    return _members_but(old, same), _members_but(new, same)
+
+
+def _members_but(value: Any, replaced: dict[str, Any]) -> Members:
     metadata = replace(value.metadata, managed_fields=())
-    return _members(encode_stored_json(replace(value, metadata=metadata)))
+    return _members(encode_stored_json(replace(value, metadata=metadata, **replaced)))
+
+
+@lru_cache(maxsize=256)
+def _empty_members(struct: Any) -> dict[str, Any]:
+    """Return the members of an object of which nothing is set, but for its metadata."""
+    if issubclass(struct, CustomResource):
+        return {}
+    empty, names = struct(), [info.name for info in fields(struct) if info.name != "metadata"]
+    return {
+        name: getattr(empty, name) for name in names if isinstance(getattr(empty, name), Struct)
+    }
 
 
 class UsualWrites:
@@ -90,14 +124,18 @@ class UsualWrites:
         before = {name: decode(old[name]) for name in changed if name in old}
         after = {name: decode(new[name]) for name in changed if name in new}
         try:
+            found = self._with_added(entries, before, after, manager, now)
+            if found is not None:
+                return found
             change = compare(self._shape, before, after).without(self._reset)
         except (ItemError, RecursionError):
             return None
+        steps = _texts_of(change)
         mine = (change.modified | change.added) - SERVERS_OWN
         others: list[ManagedFieldsEntry] = []
         for entry in entries:
             try:
-                left = self._left(entry, change)
+                left = entry if _is_apart(entry, steps) else self._left(entry, change)
             except ElementError:
                 return None
             if self._is_mine(entry, manager) and not mine.is_empty:
@@ -109,6 +147,46 @@ class UsualWrites:
         if sum(entry.operation == UPDATE for entry in others) > UPDATERS_MAX:
             return None
         return tuple(sorted(others, key=entry_order))
+
+    def _with_added(
+        self,
+        entries: Entries,
+        before: dict[str, Any],
+        after: dict[str, Any],
+        manager: str,
+        now: Timestamp,
+    ) -> Entries | None:
+        """Return the entries of an object of which members were empty, and nobody owns them yet."""
+        if any(before.values()) or before.keys() - after.keys():
+            return None
+        owned: dict[str, Any] = {}
+        for name in sorted(after):
+            below = self._whole_member(name, after[name], was_there=name in before)
+            if below is None:
+                return None
+            owned[f"f:{name}"] = below
+        steps = tuple([encode(step) for step in owned])
+        for entry in entries:
+            if self._is_mine(entry, manager) or not _is_apart(entry, steps):
+                return None
+        if sum(entry.operation == UPDATE for entry in entries) >= UPDATERS_MAX:
+            return None
+        more = self._entry(manager, now, encode(owned))
+        return tuple(sorted((*entries, more), key=entry_order))
+
+    def _whole_member(self, name: str, value: Any, *, was_there: bool) -> dict[str, Any] | None:
+        """Return all fields of a member; None if the long way must find them."""
+        assert self._shape.map is not None
+        declared, step = self._shape.map.fields.get(name), f"f:{name}"
+        if declared is None or name in UNOWNED or self._reset.has(step):
+            return None
+        form = declared.shape.map
+        if form is None or form.is_atomic or not isinstance(value, dict) or not value:
+            return None
+        below = whole_fields(declared.shape, value)
+        if not was_there:
+            return below
+        return {step: each for step, each in below.items() if step != "."} or None
 
     def _left(self, entry: ManagedFieldsEntry, change: Comparison) -> ManagedFieldsEntry | None:
         """Return what an owner still owns after a change by somebody; None if nothing."""
@@ -131,7 +209,8 @@ class UsualWrites:
         )
 
     def _entry(self, manager: str, now: Timestamp, text: bytes) -> ManagedFieldsEntry:
-        return ManagedFieldsEntry(
+        _WRITTEN_HERE.put(text, text)
+        entry: ManagedFieldsEntry = _new_entry(
             manager=manager or "unknown",
             operation=UPDATE,
             api_version=self._api_version,
@@ -140,6 +219,7 @@ class UsualWrites:
             fields_v1=Raw(text),
             subresource=self._subresource,
         )
+        return entry
 
     def _below_spec(self, text: bytes) -> Raw | None:
         if len(text) > REMEMBERED_BYTES_MAX:
@@ -158,6 +238,32 @@ class UsualWrites:
 @lru_cache(maxsize=512)
 def _remembered(writes: UsualWrites, spec: bytes) -> Raw | None:
     return writes.spec_fields(spec)
+
+
+# fieldsV1 that were written by this process: for its shapes, that is, and in one spelling.
+_WRITTEN_HERE: LRU[bytes, bytes] = LRU(WRITTEN_HERE_MAX, WRITTEN_HERE_BYTES_MAX)
+
+
+def _texts_of(change: Comparison) -> tuple[bytes, ...]:
+    """Return texts of which one is in the fieldsV1 of each owner of something that changed.
+
+    They are the steps at most two levels deep.
+    """
+    found: set[str] = set()
+    for part in change:
+        found |= part.members - part.children.keys()
+        for step, below in part.children.items():
+            found |= {step} if step in part.members else below.members | below.children.keys()
+    return tuple([encode(step) for step in found])
+
+
+def _is_apart(entry: ManagedFieldsEntry, steps: tuple[bytes, ...]) -> bool:
+    """Return whether an owner surely has none of the steps, and its fields need no change."""
+    text = bytes(entry.fields_v1)
+    for step in steps:
+        if step in text:
+            return False
+    return _WRITTEN_HERE.get(text) is not None
 
 
 def entry_order(entry: ManagedFieldsEntry) -> tuple[Any, ...]:

@@ -40,6 +40,7 @@ from mooring.store.keys import check_value
 RETRIES_MAX = 16
 SHARED_MAX = 2048  # objects that watches share
 SHARED_BYTES_MAX = 16 * 2**20  # as stored
+RECENT_MAX, RECENT_BYTES_MAX = 512, 2 * 2**20
 
 PLACE = "reading the store"
 UID = b'"uid":"'
@@ -63,7 +64,10 @@ class Registry:
         # By resourceVersion. Responses soon after a write reuse the stored text of the entry, with
         # the revision inserted.
         self._shared = LRU[str, tuple[Any, Entry]](SHARED_MAX, SHARED_BYTES_MAX)
-        self._written = LRU[bytes, Any](SHARED_MAX, SHARED_BYTES_MAX)  # without revisions
+        # By revision, the last of these: watches ask for a change one after the other.
+        self._recent: dict[int, tuple[Any, Entry]] = {}
+        self._recent_bytes = 0
+        self._being_written: dict[bytes, Any] = {}  # without revisions
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Any:
         """Return an object, or raise 404."""
@@ -78,11 +82,14 @@ class Registry:
         """Store a new object and return it with its revision."""
         metadata = value.metadata
         key = resource.key(metadata.namespace, metadata.name)
+        stored = self._note(value)
         try:
-            entry = await self.store.create(key, self._note(value), ttl_s=resource.ttl_s)
+            entry = await self.store.create(key, stored, ttl_s=resource.ttl_s)
+            return self.read_shared(resource, entry)
         except KeyExistsError:
             raise already_exists(resource.about, metadata.name) from None
-        return self.read_shared(resource, entry)
+        finally:
+            self._being_written.pop(stored, None)
 
     async def change(
         self, resource: Resource, namespace: str, name: str, change: ObjectChange
@@ -98,9 +105,9 @@ class Registry:
             value = self._note(new)
             # With the same length, they may differ in key order only.
             is_same_length = len(value) == len(entry.value)
-            if value == entry.value or (is_same_length and _bare(new) == _bare(old)):
-                return old  # Nothing is written, and watches see nothing.
             try:
+                if value == entry.value or (is_same_length and _bare(new) == _bare(old)):
+                    return old  # Nothing is written, and watches see nothing.
                 if is_released(new):
                     deletion = await self.store.delete(entry.key, expected=entry.revision)
                     return with_revision(new, deletion.revision)
@@ -112,20 +119,24 @@ class Registry:
                 continue
             except KeyMissingError:
                 raise not_found(resource.about, name) from None
+            finally:
+                self._being_written.pop(value, None)
         raise conflict(resource.about, name, MODIFIED)
 
     async def replace(self, resource: Resource, value: Any) -> Any:
         """Store a newer version of an object unless it changed since it was read."""
         metadata = value.metadata
         key = resource.key(metadata.namespace, metadata.name)
-        expected = int(metadata.resource_version)
+        expected, stored = int(metadata.resource_version), self._note(value)
         try:
-            entry = await self.store.update(key, self._note(value), expected=expected)
+            entry = await self.store.update(key, stored, expected=expected)
+            return self.read_shared(resource, entry)
         except ConflictError:
             raise conflict(resource.about, metadata.name, MODIFIED) from None
         except KeyMissingError:
             raise not_found(resource.about, metadata.name) from None
-        return self.read_shared(resource, entry)
+        finally:
+            self._being_written.pop(stored, None)
 
     async def remove(self, resource: Resource, value: Any) -> Any:
         """Delete an object unless it changed since it was read; return it with the new revision."""
@@ -193,18 +204,30 @@ class Registry:
 
     def read_shared(self, resource: Resource, entry: Entry) -> Any:
         """Return the object of an entry from the cache that all requests share."""
+        known = self._recent.get(entry.revision)
+        if known is not None and known[1] is entry and isinstance(known[0], resource.hub_struct):
+            return known[0]
         version = str(entry.revision)
         known = self._shared.get(version)
         # Another writer of etcd may change several keys at one revision.
         struct = resource.hub_struct
         if known is not None and known[1].key == entry.key and isinstance(known[0], struct):
             return known[0]
-        made = self._written.get(entry.value)
+        made = self._being_written.get(entry.value)
         if made is not None and not isinstance(made, struct):
             made = None  # The definition of a custom resource changed.
         value = self.read(resource, entry) if made is None else with_revision(made, entry.revision)
-        self._shared.put(version, (value, entry), len(entry.value))
+        self._share(version, value, entry)
         return value
+
+    def _share(self, version: str, value: Any, entry: Entry) -> None:
+        size = len(entry.value)
+        self._shared.put(version, (value, entry), size)
+        if len(self._recent) >= RECENT_MAX or self._recent_bytes + size > RECENT_BYTES_MAX:
+            self._recent.clear()
+            self._recent_bytes = 0
+        self._recent[entry.revision] = (value, entry)
+        self._recent_bytes += size
 
     def text_of(self, value: Any) -> bytes | None:
         """Return the JSON of an object in its hub version, if it is cached."""
@@ -221,10 +244,10 @@ class Registry:
         return len(encode_stored_json(value))
 
     def _note(self, value: Any) -> bytes:
-        """Return the stored object, and cache it for the next read."""
+        """Return the stored object, and keep it for the watches that hear of it first."""
         bare = _bare(value)
         stored = encode_stored_json(bare)
-        self._written.put(stored, bare, len(stored))
+        self._being_written[stored] = bare
         return stored
 
     async def _entry(self, resource: Resource, namespace: str, name: str) -> Entry:
@@ -236,6 +259,8 @@ class Registry:
 
 def _bare(value: Any) -> Any:
     """Return an object without its resourceVersion."""
+    if not value.metadata.resource_version:
+        return value
     return replace(value, metadata=replace(value.metadata, resource_version=""))
 
 

@@ -21,7 +21,7 @@ from mooring.api.meta import ManagedFieldsEntry
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.patching import FieldManager, with_times_kept
 from mooring.apiserver.patching.shapes import shape_of_kind
-from mooring.apiserver.patching.usual_writes import UsualWrites, members_of
+from mooring.apiserver.patching.usual_writes import UsualWrites, members_of, members_of_both
 from mooring.apiserver.verbs.resource_request import ResourceRequest
 
 Entries = tuple[ManagedFieldsEntry, ...]
@@ -63,8 +63,8 @@ def usual_entries(
     # Subresources cannot set them, and who sends none leaves them alone.
     if not subresource and sent and sent != entries:
         return None
-    before = members_of(from_hub(old, kind.api_version))
-    after = members_of(from_hub(new, kind.api_version))
+    version = kind.api_version
+    before, after = members_of_both(from_hub(old, version), from_hub(new, version))
     return writes.updated(entries, before, after, manager, now)
 
 

@@ -6,8 +6,9 @@ are those that the object would have had without the change.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.api.catalogue import from_hub
@@ -22,7 +23,7 @@ from mooring.validation.registry import RegistryResult, defaulted_hub
 from mooring.validation.strategy import Context
 
 
-class MutatedBody(NamedTuple):
+class MutatedBody(Struct, frozen=True):
     """A body after mutating admission, and whether it has managers of its fields."""
 
     body: DecodedBody
@@ -115,4 +116,4 @@ def _mutated(
     owners: tuple[ManagedFieldsEntry, ...],
 ) -> MutatedBody:
     value = from_hub(with_owners(changed, owners), request.kind.api_version)
-    return MutatedBody(body._replace(value=value), True)
+    return MutatedBody(replace(body, value=value), True)

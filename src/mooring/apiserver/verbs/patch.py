@@ -123,7 +123,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> WrittenObjec
             check_name(body.value, request)
         if sets_owners:
             return body
-        return body._replace(value=with_owners(body.value, live.metadata.managed_fields))
+        return replace(body, value=with_owners(body.value, live.metadata.managed_fields))
 
     return await change_object(server, request, patched, verb="patch")
 
@@ -168,7 +168,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> WrittenObje
             result = _with_raws(result, live, request, APPLY_PATCH)
             body = _decoded(result, request, server, released)
         with warned(body.warnings):
-            return _named(body._replace(value=with_owners(body.value, entries)), request)
+            return _named(replace(body, value=with_owners(body.value, entries)), request)
 
     target = request.target
     live = await server.registry.find(request.resource, target.namespace, target.name)
@@ -246,7 +246,7 @@ def _decoded(
             words = go_words(tree, request.kind.api_version, request.kind.name)
             raise bad_request(words or str(error)) from None
         body = validated(reading, request)
-    return body._replace(warnings=(*released.warnings, *body.warnings))
+    return replace(body, warnings=(*released.warnings, *body.warnings))
 
 
 def may_read_object(server: ServerContext, request: ResourceRequest) -> Callable[[], bool]:
@@ -292,7 +292,7 @@ def _named(body: DecodedBody, request: ResourceRequest) -> DecodedBody:
     if body.value.metadata.name:
         check_name(body.value, request)
     metadata = replace(body.value.metadata, name=request.target.name)
-    return body._replace(value=replace(body.value, metadata=metadata))
+    return replace(body, value=replace(body.value, metadata=metadata))
 
 
 # --- forms of the KEPs ----------------------------------------------------------------------------

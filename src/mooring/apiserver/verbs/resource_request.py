@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -111,7 +111,7 @@ class ResourceRequest(Struct, frozen=True):
         return forbidden(self.resource.about, metadata.name or metadata.generate_name, why)
 
 
-class DecodedBody(NamedTuple):
+class DecodedBody(Struct, frozen=True):
     """The object of a request, with warnings about its text."""
 
     value: Any

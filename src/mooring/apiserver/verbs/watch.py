@@ -21,6 +21,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from functools import partial
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from mooring.apiserver.http.status import Status, StatusError, too_new, too_old
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.registry import Registry, identity_of, with_revision
@@ -35,7 +37,7 @@ from mooring.apiserver.verbs.list import (
     size_of,
 )
 from mooring.apiserver.verbs.selectors import Selection
-from mooring.store.contract import Deletion, Entry, Event, Progress, Put, Watch
+from mooring.store.contract import Entry, Event, Progress, Put, Watch
 from mooring.store.errors import ClosedError, SlowWatcherError, TooOldError
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
@@ -62,7 +64,7 @@ class WatchOptions(NamedTuple):
     timeout_s: float | None = None
 
 
-class WatchEvent(NamedTuple):
+class WatchEvent(Struct, frozen=True):
     """An event: an object, a bookmark at a revision, or the error that ends the watch."""
 
     type: str
@@ -243,6 +245,7 @@ class _Follower:
         self._registry = registry
         self._resource = resource
         self._selection = selection
+        self._is_all = selection.is_everything
 
     def initial(self, entries: Sequence[Entry]) -> list[WatchEvent]:
         """Return the events of objects that were there when the watch began."""
@@ -260,34 +263,36 @@ class _Follower:
 
     def notice(self, event: Event) -> WatchEvent | None:
         """Return the event of a change; None if it is not selected."""
-        if event.revision <= self._wanted and not isinstance(event, Progress):
+        if isinstance(event, Progress):
+            return WatchEvent(BOOKMARK, revision=event.revision)
+        revision = event.revision
+        if revision <= self._wanted:
             return None
-        match event:
-            case Progress(revision=revision):
-                return WatchEvent(BOOKMARK, revision=revision)
-            case Deletion(previous=previous, revision=revision):
-                old = self._registry.find_readable(self._resource, previous)
-                if old is None:  # Clients may have an earlier version of it.
-                    old = identity_of(self._resource, previous)
-                elif not self._selection.means(old, self._resource):
-                    return None
-                return self._gone(old, revision, len(previous.value))
-            case Put(entry=entry, previous=previous):
-                new = self._registry.find_readable(self._resource, entry)
-                if new is None:
-                    return None  # Clients keep the last version: it is not gone.
-                if self._selection.means(new, self._resource):
-                    kind = MODIFIED if self._was_selected(previous) else ADDED
-                    size = len(entry.value)
-                    return WatchEvent(kind, new, entry.revision, is_change=True, size=size)
-                if previous is None or (old := self._selected(previous)) is None:
-                    return None
-                return self._gone(old, entry.revision, len(previous.value))
+        if isinstance(event, Put):
+            return self._put(event.entry, event.previous, revision)
+        previous = event.previous
+        old = self._registry.find_readable(self._resource, previous)
+        if old is None:  # Clients may have an earlier version of it.
+            old = identity_of(self._resource, previous)
+        elif not self._selection.means(old, self._resource):
+            return None
+        return self._gone(old, revision, len(previous.value))
 
-    def _was_selected(self, previous: Entry | None) -> bool:
-        if previous is None or self._selection.is_everything:
-            return previous is not None
-        return self._selected(previous) is not None
+    def _put(self, entry: Entry, previous: Entry | None, revision: int) -> WatchEvent | None:
+        new = self._registry.find_readable(self._resource, entry)
+        if new is None:
+            return None  # Clients keep the last version: it is not gone.
+        size = len(entry.value)
+        if self._is_all:
+            kind = ADDED if previous is None else MODIFIED
+            return WatchEvent(kind, new, revision, False, None, True, size)
+        old = None if previous is None else self._selected(previous)
+        if self._selection.means(new, self._resource):
+            kind = ADDED if old is None else MODIFIED
+            return WatchEvent(kind, new, revision, False, None, True, size)
+        if previous is None or old is None:
+            return None
+        return self._gone(old, revision, len(previous.value))
 
     def _gone(self, old: Any, revision: int, size: int) -> WatchEvent:
         gone = with_revision(old, revision)

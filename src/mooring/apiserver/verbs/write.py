@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.api.built_in_kinds import BUILT_IN_KINDS
@@ -54,7 +55,7 @@ _NO_EFFECT = {kind.name: kind.words for kind in BUILT_IN_KINDS if kind.warns}
 _IN_PATCH = {"update": "", "patch": " after mutating admission happens"}  # as Kubernetes says it
 
 
-class WrittenObject(NamedTuple):
+class WrittenObject(Struct, frozen=True):
     """The result of a write."""
 
     value: Any  # in the hub version
@@ -99,9 +100,8 @@ async def create_decoded(
     context = _with_size_check(context, request, len(request.body))
     if namespace is not None or not request.resource.namespaced:  # as NamespaceLifecycle says
         try:
-            body, is_applied = await mutate_new(
-                server, request, body, context, is_applied=is_applied
-            )
+            mutated = await mutate_new(server, request, body, context, is_applied=is_applied)
+            body, is_applied = mutated.body, mutated.is_managed
         except StatusError as error:
             error.warnings = (*body.warnings, *request.warnings)
             raise
@@ -193,7 +193,7 @@ def _with_single_owners(body: DecodedBody, when: str = "") -> DecodedBody:
         seen.add(owner)
     value = replace(body.value, metadata=replace(body.value.metadata, owner_references=single))
     warning = _OWNERS_AGAIN.format(when=when, uids=", ".join(again))
-    return body._replace(value=value, warnings=(*body.warnings, warning))
+    return replace(body, value=value, warnings=(*body.warnings, warning))
 
 
 def _with_readable_managers(
@@ -203,7 +203,7 @@ def _with_readable_managers(
     entries = body.value.metadata.managed_fields
     if all(map(_is_readable, entries)):
         return body
-    return body._replace(value=with_owners(body.value, stored))
+    return replace(body, value=with_owners(body.value, stored))
 
 
 def _is_readable(entry: ManagedFieldsEntry) -> bool:
@@ -239,7 +239,7 @@ async def change_object(
         )
         warnings = (*body.warnings, *strategy.warnings)
         return await admit_changed(
-            server, request, body, strategy, old, namespace, is_applied=is_managed
+            server, request, body, strategy, old, namespace, size=size, is_applied=is_managed
         )
 
     try:
@@ -268,17 +268,16 @@ async def replace_with_status(
     namespace = await server.namespace(target.namespace)
 
     async def changed(old: Any) -> Any:
-        new = old
+        new, size = old, len(request.body) + registry.size_of(old)
         for part in (request, status):
             context = strategy_context(server, part, namespace, verb="update")
             found = _with_readable_managers(_for(old, body, part), new.metadata.managed_fields)
             found = _with_single_owners(found)
-            size = len(request.body) + registry.size_of(old)
             found, is_managed, strategy = await _update_strategy(
                 server, part, found, new, context, size
             )
             new = await admit_changed(
-                server, part, found, strategy, new, namespace, is_applied=is_managed
+                server, part, found, strategy, new, namespace, size=size, is_applied=is_managed
             )
         return new
 
@@ -307,12 +306,10 @@ async def _update_strategy(
     elif request.resource.plural in UPDATED_WITH_EXPRESSIONS:
         run = server.workers.run_expressions
     checked = _with_size_check(context, request, size)
-    body, is_managed = await mutate_changed(
-        server, request, body, old, checked, is_applied=is_applied
-    )
-    user = request.user.name
+    mutated = await mutate_changed(server, request, body, old, checked, is_applied=is_applied)
+    body, user = mutated.body, request.user.name
     strategy = await run(user, size, run_update_strategy, request, body, old, checked)
-    return body, is_managed, strategy
+    return body, mutated.is_managed, strategy
 
 
 def check_name(value: Any, request: ResourceRequest) -> None:

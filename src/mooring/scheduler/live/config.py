@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -78,7 +78,7 @@ def read_config(file: KubeSchedulerConfiguration, gates: Gates) -> SchedulerConf
     )
 
 
-class Moment(NamedTuple):
+class Moment(Struct, frozen=True):
     """A point in time, on both clocks."""
 
     elapsed_s: float  # on a clock that only goes forward

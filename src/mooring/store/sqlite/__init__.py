@@ -2,7 +2,9 @@
 
 store         the contract's verbs, on one writer and a few readers
 writer        the thread that commits writes in groups
-transactions  the SQL of reads, writes, compaction and expiry
+write_group   the writes of one transaction, with few statements
+jobs          what the writer is asked to do
+transactions  the SQL of reads, compaction and expiry
 database      the folder with its lock, the tables and their format
 disk          whether the files are still there and can be written
 recovery      whether the database is whole again after the disk failed

@@ -16,7 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
+
+from msgspec import Struct
 
 from mooring.kit.lru import LRU
 from mooring.store.broadcaster import Broadcaster, BroadcastWatch, HistoryPage
@@ -39,8 +41,9 @@ from mooring.store.sqlite.database import (
     keep_record,
 )
 from mooring.store.sqlite.disk import disk_trouble
+from mooring.store.sqlite.jobs import Compact, Expire, Stop
 from mooring.store.sqlite.transactions import CreateKey, DeleteKey, UpdateKey
-from mooring.store.sqlite.writer import Compact, Expire, Stop, Writer
+from mooring.store.sqlite.writer import Writer
 
 READERS = 4
 WAITING_READS_MAX = 20_000
@@ -292,7 +295,7 @@ class Readers:
             self._idle.put(connection)
 
 
-class CachedEntry(NamedTuple):
+class CachedEntry(Struct, frozen=True):
     """The entry of a key, None if it does not exist, as of a revision."""
 
     entry: Entry | None

@@ -1,4 +1,4 @@
-"""The SQL within a transaction: reads, then writes with the steps of compaction and expiry."""
+"""The SQL within a transaction: reads, and the steps of compaction and expiry."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from mooring.store.broadcaster import HistoryPage
 from mooring.store.contract import Deletion, Entry, KeyChange, Page, Put
-from mooring.store.errors import (
-    FutureRevisionError,
-    KeyExistsError,
-    TooOldError,
-)
-from mooring.store.keys import LAST, check_expected
+from mooring.store.errors import FutureRevisionError, TooOldError
+from mooring.store.keys import LAST
 
 PAGE_CHANGES_MAX = 500
 PAGE_BYTES_MAX = 8 * 2**20
@@ -223,7 +221,7 @@ SWEEP_CHANGES_MAX = 500  # per step, so that writers need not wait longer
 EXPIRE_KEYS_MAX = 500
 
 
-class CreateKey(NamedTuple):
+class CreateKey(Struct, frozen=True):
     """Create a key."""
 
     key: str
@@ -231,7 +229,7 @@ class CreateKey(NamedTuple):
     ttl_s: int | None
 
 
-class UpdateKey(NamedTuple):
+class UpdateKey(Struct, frozen=True):
     """Update a key at the expected revision."""
 
     key: str
@@ -240,7 +238,7 @@ class UpdateKey(NamedTuple):
     ttl_s: int | None
 
 
-class DeleteKey(NamedTuple):
+class DeleteKey(Struct, frozen=True):
     """Delete a key at the expected revision."""
 
     key: str
@@ -250,30 +248,13 @@ class DeleteKey(NamedTuple):
 Write = CreateKey | UpdateKey | DeleteKey
 
 
-def apply(connection: sqlite3.Connection, write: Write, revision: int, now_ms: int) -> KeyChange:
-    """Carry out a write and return its change, or raise RefusedError and change nothing."""
-    previous = current_entry(connection, write.key)
-    match write:
-        case CreateKey(key, value, ttl_s):
-            if previous is not None:
-                raise KeyExistsError(previous)
-            entry = Entry(key, value, revision, revision)
-            return _put(connection, entry, None, _expires(now_ms, ttl_s))
-        case UpdateKey(key, value, expected, ttl_s):
-            previous = check_expected(previous, key, expected)
-            entry = Entry(key, value, previous.created, revision)
-            return _put(connection, entry, previous, _expires(now_ms, ttl_s))
-        case DeleteKey(key, expected):
-            return _delete(connection, check_expected(previous, key, expected), revision)
-
-
 def due_keys(connection: sqlite3.Connection, now_ms: int) -> list[DeleteKey]:
     """Return deletions of expired keys, a bounded number."""
     rows = connection.execute(
         "SELECT key, revision FROM current WHERE expires <= ? ORDER BY expires LIMIT ?",
         (now_ms, EXPIRE_KEYS_MAX),
     )
-    return [DeleteKey._make(row) for row in rows]
+    return [DeleteKey(*row) for row in rows]
 
 
 def next_due_ms(connection: sqlite3.Connection) -> int | None:
@@ -305,29 +286,3 @@ def sweep(connection: sqlite3.Connection, state: StoreState) -> StoreState:
     connection.executemany("DELETE FROM change WHERE revision = ?", gone)
     through = rows[-1][0] if len(rows) == SWEEP_CHANGES_MAX else state.compacted
     return state._replace(swept=through)
-
-
-def _expires(now_ms: int, ttl_s: int | None) -> int | None:
-    return None if ttl_s is None else now_ms + ttl_s * 1000
-
-
-def _put(
-    connection: sqlite3.Connection, entry: Entry, previous: Entry | None, expires: int | None
-) -> Put:
-    key, value, created, revision = entry
-    before = 0 if previous is None else previous.revision
-    connection.execute(
-        "INSERT INTO change (revision, key, created, previous, value) VALUES (?, ?, ?, ?, ?)",
-        (revision, key, created, before, value),
-    )
-    connection.execute("INSERT OR REPLACE INTO current VALUES (?, ?, ?)", (key, revision, expires))
-    return Put(entry, previous)
-
-
-def _delete(connection: sqlite3.Connection, previous: Entry, revision: int) -> Deletion:
-    connection.execute(
-        "INSERT INTO change (revision, key, created, previous, value) VALUES (?, ?, ?, ?, NULL)",
-        (revision, previous.key, previous.created, previous.revision),
-    )
-    connection.execute("DELETE FROM current WHERE key = ?", (previous.key,))
-    return Deletion(previous, revision)

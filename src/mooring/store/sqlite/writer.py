@@ -35,7 +35,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
 
 from mooring.store.contract import KeyChange
 from mooring.store.errors import (
@@ -46,6 +45,17 @@ from mooring.store.errors import (
     StoreError,
 )
 from mooring.store.sqlite.disk import DatabaseFiles, probe
+from mooring.store.sqlite.jobs import (
+    Compact,
+    Expire,
+    Job,
+    JobAnswer,
+    JobFuture,
+    JobResult,
+    Stop,
+    WaitingJob,
+    size_of,
+)
 from mooring.store.sqlite.recovery import (
     WriterFault,
     commit_nothing,
@@ -54,17 +64,14 @@ from mooring.store.sqlite.recovery import (
     read_missed,
 )
 from mooring.store.sqlite.transactions import (
-    CreateKey,
-    DeleteKey,
-    UpdateKey,
     Write,
-    apply,
     due_keys,
     next_due_ms,
     read_state,
     sweep,
     write_state,
 )
+from mooring.store.sqlite.write_group import WriteGroup
 
 GROUP_WRITES_MAX = 1000
 GROUP_BYTES_MAX = 16 * 2**20
@@ -74,46 +81,7 @@ PAUSE_S_MIN = 0.05  # between checks of the clock, while a key is due
 PAUSE_S_TROUBLE = 1.0  # before the writer looks whether the disk works again
 PAUSE_S_MAX = 60.0  # until the writer notices a clock that was set forward
 
-
 LOG = logging.getLogger(__name__)
-
-
-class Compact(NamedTuple):
-    """Drop the history up to a revision."""
-
-    revision: int
-
-
-class Expire(NamedTuple):
-    """Delete expired keys, a bounded number."""
-
-
-class Stop(NamedTuple):
-    """Finish the jobs submitted before, and end."""
-
-
-Job = Write | Compact | Expire | Stop
-JobFuture = Future[KeyChange | None] | None  # None: nobody waits
-JobResult = KeyChange | StoreError | None
-JobAnswer = tuple[JobFuture, JobResult]
-
-
-class WaitingJob(NamedTuple):
-    """A job and the future that waits for it."""
-
-    job: Job
-    future: JobFuture = None
-
-    @property
-    def size(self) -> int:
-        """The bytes that the job writes."""
-        match self.job:
-            case CreateKey(key, value) | UpdateKey(key, value):
-                return len(key) + len(value)
-            case DeleteKey(key):
-                return len(key)
-            case _:
-                return 0
 
 
 class Writer:
@@ -144,7 +112,7 @@ class Writer:
         self._is_closed = False
         # Used by the thread only:
         self._state = read_state(connection)
-        self._due_ms = next_due_ms(connection)
+        self._due_ms = next_due_ms(connection)  # no key expires before
         self._compactions: list[WaitingJob] = []  # whose sweep is not finished
         self._fault: WriterFault | None = None
         self._look_at_s = 0.0  # when to look whether the trouble has passed
@@ -157,15 +125,16 @@ class Writer:
         if self._is_closed:
             raise ClosedError
         future: Future[KeyChange | None] = self._loop.create_future()
-        waiting = WaitingJob(job, future)
-        if not isinstance(job, Stop):
-            self._check_overload(waiting.size)
-        self._is_closed = isinstance(job, Stop)
+        size = size_of(job)
+        if isinstance(job, Stop):
+            self._is_closed = True
+        else:
+            self._check_overload(size)
         self._waiting_jobs += 1
-        self._waiting_bytes += waiting.size
+        self._waiting_bytes += size
         if not self._submitted:  # jobs of one turn of the loop go together
             self._loop.call_soon(self._hand_over)
-        self._submitted.append(waiting)
+        self._submitted.append(WaitingJob(job, future, size))
         return future
 
     def _hand_over(self) -> None:
@@ -256,7 +225,8 @@ class Writer:
                 write_state(self.connection, self._state)
                 self.connection.execute("COMMIT")
                 self.files.check()
-            self._due_ms = next_due_ms(self.connection)
+            if self._due_ms is not None and self._due_ms <= self._now_ms():
+                self._due_ms = next_due_ms(self.connection)
         except Exception as error:  # whatever it is, the thread must go on and answer
             self._state = before
             return self._undo(error)
@@ -265,29 +235,35 @@ class Writer:
     def _apply_all(
         self, jobs: Sequence[WaitingJob], changes: list[KeyChange], answers: list[JobAnswer]
     ) -> None:
+        group = WriteGroup(self.connection, self._now_ms(), self._due_ms)
+        group.read(each.job.key for each in jobs if isinstance(each.job, Write))
         for job in jobs:
             try:
                 match job.job:
                     case Compact(revision):
                         if self._mark_compacted(revision):
-                            self._compactions.append(job)  # answered when the sweep is finished
+                            self._compactions.append(job)  # answered after the sweep
                             continue
                     case Expire():
+                        group.write()  # what is due may be among it
                         due = due_keys(self.connection, self._now_ms())
-                        changes.extend(map(self._write, due))
+                        group.read(each.key for each in due)
+                        changes.extend(self._write(group, each) for each in due)
                     case Stop():
                         pass
                     case write:
-                        changes.append(self._write(write))
+                        changes.append(self._write(group, write))
                         answers.append((job.future, changes[-1]))
                         continue
                 answers.append((job.future, None))
             except StoreError as error:
                 answers.append((job.future, error))
+        group.write()
+        self._due_ms = group.due_ms
 
-    def _write(self, write: Write) -> KeyChange:
+    def _write(self, group: WriteGroup, write: Write) -> KeyChange:
         revision = self._state.revision + 1
-        change = apply(self.connection, write, revision, self._now_ms())
+        change = group.apply(write, revision)
         self._state = self._state._replace(revision=revision)
         return change
 
