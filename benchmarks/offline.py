@@ -102,11 +102,12 @@ from mooring.api.gates import Gates
 from mooring.api.timestamp import NO_TIME
 from mooring.cli.cluster_options import Sources, read_sources
 from mooring.sources.cluster_sources import FileSource
-from mooring.kit.process_memory import collect_rarely
+from mooring.kit.process_memory import collect_rarely, end_process
 from mooring.validation.strategy import Context
 collect_rarely()
 source = FileSource((sys.argv[1],), False, CORE)
-read_sources(Sources([source], [], Context(gates=Gates.parse(), now=NO_TIME), "default"))
+given = read_sources(Sources([source], [], Context(gates=Gates.parse(), now=NO_TIME), "default"))
+end_process(0)
 """
 COMMANDS = (
     Command("devices", ("devices",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from benchmarks._dump import DumpSize, cluster_objects, write_json
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.main import moor
 from tests.cli.test_validate import packed
@@ -211,3 +213,20 @@ def test_names_in_archives_cannot_command_the_terminal() -> None:
     result = CliRunner().invoke(counting, ["-f", "-"], input=data)
     assert result.exit_code == 3
     assert "\x1b" not in result.stderr
+
+
+def test_what_is_read_is_never_looked_at_by_the_garbage_collector(tmp_path: Path) -> None:
+    with (tmp_path / "dump.json").open("w") as file:
+        write_json(cluster_objects(DumpSize(nodes=200, pods=200)), file)
+    collections: list[int] = []
+    before = gc.get_threshold()
+    gc.collect()
+    gc.set_threshold(20_000, 20, 100)
+    gc.callbacks.append(lambda phase, info: collections.append(info["generation"]))
+    try:
+        result = count("--on", str(tmp_path))
+    finally:
+        gc.callbacks.pop()
+        gc.set_threshold(*before)
+    assert result.stdout.startswith("200 nodes 200 pods")
+    assert collections == []

@@ -82,6 +82,35 @@ def test_output_that_cannot_be_written_is_told() -> None:
     assert result.stderr == "error: cannot write the answer: No space left on device\n"
 
 
+PROGRAM = """\
+import atexit
+from mooring.cli.main import main
+
+class Kept:
+    def __del__(self):
+        print("freed")
+
+def command():
+    kept = Kept()
+    atexit.register(print, "at exit")
+    main()
+
+command()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "freed"), [(["plan", "--profile", "dgx-h100"], 0), (["profiles"], 1)]
+)
+def test_a_command_that_read_a_cluster_leaves_its_memory_to_the_system(
+    arguments: list[str], freed: int
+) -> None:
+    line = [sys.executable, "-c", PROGRAM, *arguments]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.stdout.count("at exit\n") == 1
+    assert done.stdout.count("freed\n") == freed
+
+
 HOSTILE = """\
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice

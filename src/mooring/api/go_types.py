@@ -27,6 +27,7 @@ from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import MapKey, Place, render
 from mooring.api.json_schema import read_schema
 from mooring.api.quantity import Quantity
+from mooring.api.repeated_trees import RepeatedTrees
 from mooring.api.timestamp import MicroTimestamp, Timestamp
 from mooring.api.tolerant_reader import go_base64
 
@@ -41,6 +42,18 @@ class Unknown(list[Place]):
     def __init__(self) -> None:
         super().__init__()
         self._items_left = ITEMS_MAX
+
+    @property
+    def items_left(self) -> int:
+        """How many more items may be read."""
+        return self._items_left
+
+    def has_room_for(self, number: int) -> bool:
+        """Count items, if these may be read."""
+        if number > self._items_left:
+            return False
+        self._items_left -= number
+        return True
 
     def count_items(self, number: int, place: Place) -> None:
         """Raise GoMismatchError if these are more items than may be left."""
@@ -63,6 +76,7 @@ class GoField(NamedTuple):
     type: str  # a scalar of the table, or a message
     read: Read
     is_always_shown: bool = False
+    plain: str = ""  # its type, if it is a scalar that Go leaves out if it is empty
 
 
 class EmbeddedName(str):
@@ -98,6 +112,12 @@ class GoMessage:
                 self._embedded[inner.name] = EmbeddedName(inner.name, _short(field.type))
 
     @cached_property
+    def _plain(self) -> dict[str, type]:
+        """The types of fields in which a value that is not empty stays as it is."""
+        found = ((name, _PLAIN.get(field.plain)) for name, field in self.fields.items())
+        return {name: wanted for name, wanted in found if wanted is not None}
+
+    @cached_property
     def _zeros(self) -> dict[str, Any]:
         """The fields that Go writes for an empty struct."""
         return {n: _zero_of(f.type) for n, f in self.fields.items() if f.is_always_shown}
@@ -105,7 +125,11 @@ class GoMessage:
     def read(self, tree: Any, place: Place, unknown: Unknown) -> dict[str, Any]:
         """Return a tree as Go writes it."""
         found: dict[str, Any] = {}
+        plain = self._plain
         for key, value in tree.items():
+            if value and plain.get(key) is type(value):  # as most are
+                found[key] = value
+                continue
             field = self.fields.get(key)
             if field is None:
                 unknown.append((*place, key))
@@ -125,7 +149,8 @@ def message_named(name: str) -> GoMessage:
 def _go_field(owner: str, field: schema.Field) -> GoField:
     read_value = _value_reader(owner, field)
     if field.is_list:
-        return GoField(field.type, _list_reader(owner, field, read_value))
+        read_list = _list_reader(owner, field, read_value)
+        return GoField(field.type, repeated(read_list) if "." in field.type else read_list)
     if field.is_map:
         return GoField(field.type, _map_reader(owner, field, read_value))
     if field.is_pointer or field.type in ("json", "time", "microtime"):
@@ -133,7 +158,8 @@ def _go_field(owner: str, field: schema.Field) -> GoField:
     # Go leaves no struct out for being empty, and to it these two are structs.
     if field.is_shown or "." in field.type or field.type in ("quantity", "int-or-string"):
         return GoField(field.type, read_value, is_always_shown=True)
-    return GoField(field.type, _unless_zero(read_value, _ZEROS[field.type]))
+    read_shown = _unless_zero(read_value, _ZEROS[field.type])
+    return GoField(field.type, read_shown, plain=field.type)
 
 
 def _unless_zero(read_value: Read, zero: Any) -> Read:
@@ -178,9 +204,26 @@ def _zero_of(type_name: str) -> Any:
     )
 
 
+def repeated(read: Read) -> Read:
+    """Return a reader of trees that often come again, of which it reads each once."""
+    trees: RepeatedTrees[tuple[Any, int]] = RepeatedTrees()
+
+    def read_once(value: Any, place: Place, unknown: Unknown) -> Any:
+        known, text = trees.find(value)
+        if known is not None and unknown.has_room_for(known[1]):
+            return known[0]
+        items_before, unknown_before = unknown.items_left, len(unknown)
+        found = read(value, place, unknown)
+        if text and len(unknown) == unknown_before:
+            trees.remember(text, (found, items_before - unknown.items_left))
+        return found
+
+    return read_once
+
+
 def _value_reader(owner: str, field: schema.Field) -> Read:
     if "." in field.type:
-        return _message_reader(owner, field)
+        return repeated(_message_reader(owner, field))
     if field.type == "json-schema":
         return read_schema
     accepts = _ACCEPTED[field.type]
@@ -219,6 +262,7 @@ _ACCEPTED: dict[str, tuple[type, ...]] = {
     "json-schema": (dict,),
     "strings": (list,),
 }
+_PLAIN: dict[str, type] = {"string": str, "bool": bool}
 _ZEROS: dict[str, Any] = {
     "string": "",
     "bool": False,

@@ -201,7 +201,7 @@ class _Parts:
             return value
         changes: dict[str, Any] = {}
         for before, (name, json_name, read) in zip(given, self._readers, strict=True):
-            if before is None or before == ():
+            if not before and (before is None or before == ()):
                 continue
             after = read(before, (*place, json_name), unknown)
             if after is not before:

@@ -151,6 +151,10 @@ class Quantity:
         """The number in thousandths, rounded up, as an int64: see scaled_value."""
         return self.scaled_value(-3)
 
+    def is_natural(self, exponent: int) -> bool:
+        """Return whether this is surely a whole number of units of 10^exponent, not negative."""
+        return self._exponent >= exponent and self._unscaled >= 0 and not self._is_wide
+
     def scaled_value(self, exponent: int) -> int:
         """Return the number in units of 10^exponent, rounded up, as Kubernetes' ScaledValue does.
 

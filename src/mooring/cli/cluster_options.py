@@ -204,7 +204,7 @@ def read_sources(sources: Sources) -> ClusterInput:
     """Return the content of the sources, after printing what is odd about it."""
     with garbage_collection_paused():  # What is read stays.
         given = read_cluster(**sources._asdict())
-    keep_what_exists()
+        keep_what_exists()
     _print_findings(given)
     return given
 

@@ -16,7 +16,7 @@ from mooring.cli.command_classes import LazyGroup
 from mooring.cli.errors import INTERRUPTED, UNREADABLE, fail
 from mooring.cli.terminal import echo, printable, printable_message
 from mooring.kit.printable import log_in_lines
-from mooring.kit.process_memory import collect_rarely
+from mooring.kit.process_memory import collect_rarely, end_process, may_leave_memory
 from mooring.sources.errors import UnreadableError
 
 # name: summary; the module of that name defines a click command called `command`.
@@ -104,9 +104,8 @@ def main() -> None:
     """Run `moor`, also as `kubectl moor`."""
     log_in_lines()
     collect_rarely()
-    name = os.path.basename(sys.argv[0])
     try:
-        moor(prog_name="kubectl moor" if name.startswith("kubectl") else "moor")
+        _run()
     except BrokenPipeError:
         # The reader has closed its end: there is nowhere left to write to.
         _forget_output()
@@ -116,6 +115,16 @@ def main() -> None:
         echo(f"error: cannot write the answer: {error.strerror or error}", err=True)
         _forget_output()
         sys.exit(UNREADABLE)
+
+
+def _run() -> None:
+    name = os.path.basename(sys.argv[0])
+    try:
+        moor(prog_name="kubectl moor" if name.startswith("kubectl") else "moor")
+    except SystemExit as ended:
+        if isinstance(ended.code, int) and may_leave_memory():  # Its frames have what was read.
+            end_process(ended.code)
+        raise
 
 
 def _forget_output() -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
+import os
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import NoReturn
 
 YOUNG_MAX = 20_000  # objects made and not freed before the youngest generation is collected
 YOUNG_MAX_ANSWERING = 100_000
@@ -41,6 +46,22 @@ def keep_what_exists() -> None:
     gc.set_threshold(YOUNG_MAX_ANSWERING, *ROUNDS_BETWEEN)
 
 
+def may_leave_memory() -> bool:
+    """Return whether a process has kept much, and nothing else runs in it."""
+    return gc.get_freeze_count() > 0 and threading.active_count() == 1
+
+
+def end_process(status: int) -> NoReturn:
+    """End the process as Python would, but leave its memory to the system.
+
+    Taking a million objects apart took a tenth of the time of a command.
+    """
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
 def limit_malloc_arenas() -> None:
     """Let all threads share glibc's malloc arenas, where the C library is glibc.
 
@@ -64,7 +85,11 @@ def release_memory() -> None:
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Pause the collector while a program reads much that stays."""
+    """Pause the collector while a program reads much that stays.
+
+    Afterwards the next object that is made has everything looked at that was read, unless it was
+    frozen before.
+    """
     gc.disable()
     try:
         yield

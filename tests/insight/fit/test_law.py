@@ -12,10 +12,12 @@ from msgspec.structs import replace
 from mooring.api.core import Pod
 from mooring.claims.pod_claims import ClaimFeatures
 from mooring.insight.fit.limits import Limit, fullness_of, limits_of
+from mooring.insight.fit.node_kinds import NodeKinds
 from mooring.insight.fit.replicas import Model, ReplicaFiller, Replicas, model_of, waiting_of
 from mooring.insight.plan.planner import plan, plan_completed, unwatched
 from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.scheduler.scheduling_cycle import Attempt
 from tests.insight.fit.scenes import CONTEXT, NUMA, fitted, gpus, template, using
 from tests.scheduler.makers import HOST, node
 from tests.scheduler.scenes import claim, device_class, wanting
@@ -138,18 +140,21 @@ def test_every_lever_raises_the_number(around: list[Any], wanted: Any, subject: 
             assert fitted(subject, loose, *around, with_levers=False).total == lever.total
 
 
-def filled(
-    subject: Pod, around: list[Any], *, in_any_order: bool
-) -> tuple[dict[str, int], list[Limit]]:
-    """Return how many replicas each node takes, and why it takes no more."""
+def filler_of(subject: Pod, around: list[Any]) -> ReplicaFiller:
     snapshot = Snapshot.of([device_class(), *around, subject])
     model = model_of(subject, snapshot, CONTEXT)
     assert isinstance(model, Model)
     completed = complete(snapshot, CONTEXT)
     left_out = waiting_of(subject, completed.snapshot)
     cluster = plan_completed(completed, CONTEXT, left_out=left_out).cluster
-    replicas = Replicas(model, Snapshot(), ClaimFeatures.of(CONTEXT.gates))
-    filler = ReplicaFiller(cluster, replicas)
+    return ReplicaFiller(cluster, Replicas(model, Snapshot(), ClaimFeatures.of(CONTEXT.gates)))
+
+
+def filled(
+    subject: Pod, around: list[Any], *, in_any_order: bool
+) -> tuple[dict[str, int], list[Limit]]:
+    """Return how many replicas each node takes, and why it takes no more."""
+    filler = filler_of(subject, around)
     filler.run(1_000, unwatched, in_any_order=in_any_order)
     assert filler.refused is not None
     taken = Counter(each.node for each in filler.placed)
@@ -168,3 +173,60 @@ def test_in_any_order_each_node_takes_as_many(
     shared = [on_all_nodes(gpus("shared", [0, 1, 1]))] if is_shared else []
     around = [wanted, *around, *shared]
     assert filled(subject, around, in_any_order=True) == filled(subject, around, in_any_order=False)
+
+
+@law
+@given(nodes_with_gpus(), templates(), subjects | sociable, st.integers(1, 12))
+def test_in_any_order_the_maximum_is_reached_as_often(
+    around: list[Any], wanted: Any, subject: Pod, replicas_max: int
+) -> None:
+    one, other = filler_of(subject, [wanted, *around]), filler_of(subject, [wanted, *around])
+    one.run(replicas_max, unwatched)
+    other.run(replicas_max, unwatched, in_any_order=True)
+    assert other.total == one.total
+    assert (other.refused is None) == (one.refused is None)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(nodes_with_gpus("abcdefgh"), templates(), subjects)
+def test_nodes_of_a_kind_take_as_many(around: list[Any], wanted: Any, subject: Pod) -> None:
+    filler = filler_of(subject, [wanted, *around])
+    ready = filler.ask()
+    assert isinstance(ready, Attempt)
+    kinds = NodeKinds(ready)
+    assert kinds.are_known
+    of_node = {name: kinds.of(name) for name in filler.cluster.snapshot.nodes}
+    assert None not in of_node.values()
+    filler.run(1_000, unwatched)
+    taken = Counter(each.node for each in filler.placed)
+    by_kind: dict[Any, set[int]] = {}
+    for name, kind in of_node.items():
+        by_kind.setdefault(kind, set()).add(taken[name])
+    assert all(len(counts) == 1 for counts in by_kind.values())
+
+
+def test_of_equal_nodes_one_is_asked_for_each_replica() -> None:
+    names = [f"node-{number:03d}" for number in range(200)]
+    around = [template(wanting(1)), *map(node, names), *(gpus(name, [0] * 4) for name in names)]
+    subject = using("gpus")
+
+    def asked(*, in_any_order: bool) -> int:
+        filler = filler_of(subject, around)
+        filler.run(800, unwatched, in_any_order=in_any_order)
+        assert filler.total == 800
+        return filler.cluster.work.nodes_asked
+
+    assert asked(in_any_order=True) <= 5  # four replicas, and one more that does not fit
+    assert asked(in_any_order=False) >= 800
+
+
+def test_a_device_with_another_value_makes_another_kind() -> None:
+    around = [
+        template(wanting(2), constraints=[{"matchAttribute": NUMA}]),
+        *map(node, "abc"),
+        *(gpus("a", [0, 1, 0, 1]), gpus("b", [0, 1, 0, 1]), gpus("c", [0, 1, 1, 1])),
+    ]
+    ready = filler_of(using("gpus"), around).ask()
+    assert isinstance(ready, Attempt)
+    kinds = NodeKinds(ready)
+    assert kinds.of("a") == kinds.of("b") != kinds.of("c")

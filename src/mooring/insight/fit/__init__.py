@@ -2,6 +2,7 @@
 
 fit            the entry point
 replicas       pods alike, made from a pod, a controller, a claim or a template; a cluster filled
+node_kinds     nodes that take the same number of replicas
 device_supply  the devices of all nodes that a request could have
 limits         why nodes take no more, and which devices stay free
 levers         changes that let more replicas fit, each tried

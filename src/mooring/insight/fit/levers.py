@@ -76,7 +76,7 @@ def _tried(change: ReplicaChange, runner: Runner) -> Lever:
 
 
 def _lever(text: str, filler: ReplicaFiller) -> Lever:
-    total, refused = len(filler.placed), filler.refused
+    total, refused = filler.total, filler.refused
     if refused is None:
         return Lever(text, total, is_more=True)
     counts = Counter(each.node for each in filler.placed)

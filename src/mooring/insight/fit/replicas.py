@@ -9,7 +9,7 @@ depends only on what the last one changed, not on the number of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -21,6 +21,7 @@ from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate, ResourceClaimTemplateSpec
 from mooring.claims.pod_claims import ClaimFeatures, group_name
 from mooring.controllers.pod_control import is_active
+from mooring.insight.fit.node_kinds import NodeKinds
 from mooring.insight.messages import Concern, full_name, titled
 from mooring.insight.plan.placements import stand_in
 from mooring.insight.plan.planner import Progress, new_names
@@ -178,6 +179,7 @@ class ReplicaFiller:
         self.cluster = cluster
         self.placed: list[Reservation] = []
         self.refused: UnplacedReplica | None = None
+        self.alike = 0  # replicas that were not placed, but fit on nodes like those with some
         self._replicas = replicas
         self._fresh = IdSource(new_names(cluster).share_id, self._free_name)
         self._made: list[Replica] = []
@@ -198,10 +200,13 @@ class ReplicaFiller:
         """Place replicas until one is rejected or the maximum is reached.
 
         In any order, as many get to each node if all fit, but not on the nodes, one after the
-        other, that Kubernetes would choose. That takes much less time.
+        other, that Kubernetes would choose. That takes much less time, and still less where one
+        node of each kind shows that the maximum is reached: see `alike`.
         """
         if in_any_order:
             self._fill_nodes(replicas_max, progress)
+            if self.alike:
+                return
         while len(self.placed) < replicas_max:
             ready = self.ask()
             # Preemption does not matter here.
@@ -218,7 +223,21 @@ class ReplicaFiller:
         ready = self.ask()
         if isinstance(ready, Pending) or not self._is_each_node_alone(ready):
             return
-        for node in self.cluster.snapshot.nodes:
+        kinds = _nodes_by_kind(ready)
+        if kinds is not None:
+            total = 0
+            for nodes in kinds:
+                before = len(self.placed)
+                self._fill(nodes[:1], replicas_max, progress)
+                total += (len(self.placed) - before) * len(nodes)
+            if total >= replicas_max:
+                self.alike = replicas_max - len(self.placed)
+                progress(replicas_max, replicas_max)
+                return
+        self._fill(self.cluster.snapshot.nodes, replicas_max, progress)
+
+    def _fill(self, nodes: Iterable[str], replicas_max: int, progress: Progress) -> None:
+        for node in nodes:
             while len(self.placed) < replicas_max:
                 ready = self.ask()
                 if isinstance(ready, Pending):
@@ -246,6 +265,11 @@ class ReplicaFiller:
         self._next = None
         progress(len(self.placed), replicas_max)
 
+    @property
+    def total(self) -> int:
+        """How many replicas fit, as far as they were tried."""
+        return len(self.placed) + self.alike
+
     def empty(self) -> None:
         """Take all replicas out of the cluster, with their claims."""
         for reservation in reversed(self.placed):
@@ -253,9 +277,23 @@ class ReplicaFiller:
         for replica in self._made:
             for claim in replica.claims:
                 self.cluster.remove_claim(claim.metadata.namespace, claim.metadata.name)
-        self.placed, self._made, self._next = [], [], None
+        self.placed, self.alike, self._made, self._next = [], 0, [], None
 
     def _free_name(self, prefix: str) -> str:
         claims = self.cluster.claims
         names = (f"{prefix}{number}" for number in range(10**9))
         return next(name for name in names if (self._namespace, name) not in claims)
+
+
+def _nodes_by_kind(ready: Attempt) -> list[Sequence[str]] | None:
+    """Return the nodes in groups of one kind each; None if there are some without a kind."""
+    kinds = NodeKinds(ready)
+    if not kinds.are_known:
+        return None
+    found: dict[Hashable, list[str]] = {}
+    for name in ready.cluster.snapshot.nodes:
+        kind = kinds.of(name)
+        if kind is None:
+            return None
+        found.setdefault(kind, []).append(name)
+    return [*found.values()]

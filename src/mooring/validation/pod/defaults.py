@@ -29,6 +29,7 @@ from mooring.api.core.resources import ResourceList, ResourceRequirements
 from mooring.api.errors import QuantityError
 from mooring.api.go_types import message_named
 from mooring.api.quantity import Quantity
+from mooring.api.repeated_trees import made_once
 from mooring.validation.repeated_specs import RepeatedSpecs
 
 GRACE_PERIOD_SECONDS = 30
@@ -130,11 +131,15 @@ def _on_host(port: ContainerPort) -> ContainerPort:
 
 def _default_resources(resources: ResourceRequirements) -> ResourceRequirements:
     limits, requests = rounded(resources.limits), rounded(resources.requests)
+    if limits is resources.limits and requests is resources.requests:
+        return resources
     return replace(resources, limits=limits, requests=requests)
 
 
 def rounded(amounts: ResourceList) -> ResourceList:
     """Return the amounts rounded up to thousandths, the finest unit."""
+    if all(amount.is_natural(-3) for amount in amounts.values()):
+        return amounts  # Those too large for thousandths in an int64 stay as they are, too.
     return {name: _rounded_up(amount) for name, amount in amounts.items()}
 
 
@@ -243,17 +248,28 @@ def filled_each(trees: tuple[Any, ...], message: str) -> tuple[Any, ...]:
 
 def filled(tree: Any, message: str) -> Any:
     """Return a tree with the defaults of its type, and of the types of everything in it."""
-    if not isinstance(tree, dict):
-        return tree
-    below, off = _fields_with_defaults(message), _OFF.get(message, ())
-    found = {
-        name: _filled_field(value, below[name]) if name in below else value
-        for name, value in tree.items()
-        if name not in off
-    }
-    found = {**_DEFAULTS.get(message, {}), **found}
-    computed = _COMPUTED.get(message)
-    return computed(found) if computed is not None else found
+    return _filler(message)(tree) if isinstance(tree, dict) else tree
+
+
+@lru_cache(maxsize=1024)
+def _filler(message: str) -> Callable[[Tree], Tree]:
+    """Return the function that gives trees of a type their defaults."""
+    below, off = _fields_with_defaults(message), frozenset(_OFF.get(message, ()))
+    defaults, computed = _DEFAULTS.get(message), _COMPUTED.get(message)
+
+    def fill(tree: Tree) -> Tree:
+        found = tree
+        if not (below.keys().isdisjoint(tree) and off.isdisjoint(tree)):
+            found = {
+                name: _filled_field(value, below[name]) if name in below else value
+                for name, value in tree.items()
+                if name not in off
+            }
+        if defaults is not None:
+            found = {**defaults, **found}
+        return computed(found) if computed is not None else found
+
+    return made_once(fill) if below or defaults or computed else fill
 
 
 def _filled_field(value: Any, message: str) -> Any:
