@@ -53,6 +53,7 @@ LINK_HELP: Final = (
     "new one."
 )
 REVISION_DIGITS: Final = 19
+PLAIN: Final = "text/plain; charset=utf-8"
 Answer = Response | StreamingResponse
 
 
@@ -120,7 +121,7 @@ class Page(Generic[U]):
             return await self._link(request, authenticate)
         if path in ("", "/") or path.startswith("/static/"):
             return self._static(path, request)
-        user = self.logins.user(request.headers.get("cookie", ""), request.headers.get("host", ""))
+        user = self._signed_in(request)
         if user is None:
             user = await authenticate()
         if user is None:
@@ -188,11 +189,18 @@ class Page(Generic[U]):
 
     # --- signing in ---------------------------------------------------------------------------
 
+    def _signed_in(self, request: Request) -> U | None:
+        """Return who has the cookie of a request, None if nobody has."""
+        headers = request.headers
+        return self.logins.user(headers.get("cookie", ""), headers.get("host", ""))
+
     def _login(self, request: Request, *, is_secure: bool) -> Response:
         if request.method != "GET":
             raise MethodError("A link is opened with GET.")
         cookie = self.logins.redeem(request.query.get("token", ""))
         if cookie is None:
+            if self._signed_in(request) is not None:  # who opens a link again has a cookie
+                return Response(b"", 303, PLAIN, (("Location", f"{PREFIX}/"), *NO_STORE))
             return message_page("This link does not work any more", LINK_HELP, 403)
         name = self.logins.cookie_name(request.headers.get("host", ""))
         headers = (
@@ -200,7 +208,7 @@ class Page(Generic[U]):
             ("Set-Cookie", cookie_header(name, cookie, is_secure=is_secure)),
             *NO_STORE,
         )
-        return Response(b"", 303, "text/plain; charset=utf-8", headers)
+        return Response(b"", 303, PLAIN, headers)
 
     async def _link(
         self, request: Request, authenticate: Callable[[], Awaitable[U | None]]
@@ -223,7 +231,7 @@ class Page(Generic[U]):
             raise MethodError(f"The page does not take {request.method[:20]}.")
         if not path:
             headers = (("Location", f"{PREFIX}/"), *SAFE)
-            return Response(b"", 308, "text/plain; charset=utf-8", headers)
+            return Response(b"", 308, PLAIN, headers)
         name = path.removeprefix("/static/") if path != "/" else INDEX
         file = self._files.get(name)
         if file is None:
