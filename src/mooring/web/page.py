@@ -7,7 +7,6 @@ request ─ host, origin ─ who is it ─ rights ─► view ─► fleet, even
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
@@ -153,7 +152,7 @@ class Page(Generic[U]):
             case "object" | "device":
                 return _json(await self._detail(name, request.query, view, user, rights), request)
             case "history":
-                return _json(await asyncio.to_thread(view.past.tree), request)
+                return _json(await view.past.tree(), request)
         raise NotFoundError(f"There is no {name[:100]!r} here.")
 
     # --- questions ----------------------------------------------------------------------------
