@@ -7,9 +7,11 @@ request ─ host, origin ─ who is it ─ rights ─► view ─► fleet, even
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -52,6 +54,8 @@ LINK_HELP: Final = (
     "new one."
 )
 REVISION_DIGITS: Final = 19
+EXPECTED_MAX: Final = 8  # who has opened the page and has not asked for the fleet yet
+EXPECTED_S: Final = 60.0
 PLAIN: Final = "text/plain; charset=utf-8"
 Answer = Response | StreamingResponse
 
@@ -85,6 +89,7 @@ class Page(Generic[U]):
         self.logins: Logins[U] = Logins(clock)
         self.views = Views(feed)
         self._asking = Asking()
+        self._expected: set[asyncio.Task[None]] = set()
         self.public_url = ""  # where links lead to
         self.feed = feed
         self._access = access
@@ -94,6 +99,9 @@ class Page(Generic[U]):
     async def close(self) -> None:
         """Follow no more, and take no more questions."""
         self._asking.close()
+        for task in tuple(self._expected):
+            task.cancel()
+        await asyncio.gather(*self._expected, return_exceptions=True)
         await self.views.close()
 
     async def answer(
@@ -201,7 +209,9 @@ class Page(Generic[U]):
             if self._signed_in(request) is not None:  # who opens a link again has a cookie
                 return Response(b"", 303, PLAIN, (("Location", f"{PREFIX}/"), *NO_STORE))
             return message_page("This link does not work any more", LINK_HELP, 403)
-        name = self.logins.cookie_name(request.headers.get("host", ""))
+        host = request.headers.get("host", "")
+        name = self.logins.cookie_name(host)
+        self._expect(self.logins.user(f"{name}={cookie}", host))
         headers = (
             ("Location", f"{PREFIX}/"),
             ("Set-Cookie", cookie_header(name, cookie, is_secure=is_secure)),
@@ -223,6 +233,21 @@ class Page(Generic[U]):
         path = f"{PREFIX}/login?token={self.logins.link_token(user)}"
         return _json({"url": f"{self.public_url}{path}"}, request)
 
+    def _expect(self, user: U | None) -> None:
+        """Begin to make the fleet for whoever will ask for it once the page is loaded."""
+        if user is None or len(self._expected) >= EXPECTED_MAX:
+            return
+
+        async def look() -> None:
+            with suppress(PageError, TimeoutError):
+                async with asyncio.timeout(EXPECTED_S):
+                    view = await self.views.get(await self._access.rights_of(user))
+                    await view.body()
+
+        task = asyncio.create_task(look())
+        self._expected.add(task)
+        task.add_done_callback(self._expected.discard)
+
     # --- the page itself ----------------------------------------------------------------------
 
     def _static(self, path: str, request: Request) -> Response:
@@ -232,6 +257,8 @@ class Page(Generic[U]):
             headers = (("Location", f"{PREFIX}/"), *SAFE)
             return Response(b"", 308, PLAIN, headers)
         name = path.removeprefix("/static/") if path != "/" else INDEX
+        if name == INDEX:
+            self._expect(self._signed_in(request))
         file = self._files.get(name)
         if file is None:
             raise NotFoundError("The page has no such file.")
