@@ -51,6 +51,7 @@ from mooring.apiserver.http.messages import Request, Response
 from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT
 from mooring.insight.history import History
 from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.kit.process_memory import collect_rarely
 from mooring.validation.strategy import Context
 from mooring.web.feed import Feed, SourceFacts
 from mooring.web.local_server import link, listening_page
@@ -66,6 +67,7 @@ POST = {"x-moor-ui": "1", "content-type": "application/json"}
 
 def main() -> None:
     """Print sizes, times and the share of a core."""
+    collect_rarely()  # as all commands do
     asyncio.run(_measure())
     began_s = time.perf_counter()
     page = single_page(Snapshot.of(_objects()), _context(), title="Fleet")

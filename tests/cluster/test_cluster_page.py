@@ -34,6 +34,7 @@ _VARYING = re.compile(
     r"|(?<=Cpus_allowed_list:)\s+\S+"
     r"|(?<=127\.0\.0\.1:)\d+"
     r"|(?<=since )\S+"
+    r"|(?<=token=)\S+"
     r"|(?<=working )\s*\d+"
     r"|-[a-z0-9]{6,10}-[a-z0-9]{5}(?:-gpu-[a-z0-9]{5})?\b"
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -37,6 +38,8 @@ def cluster(folder: Path, *flags: str) -> Iterator[None]:
     place = ("--data-dir", str(folder))
     started = moor("up", *place, "--port", "0", "--profile", "dgx-h100", "--detach", *flags)
     assert started.returncode == 0, started.stderr
+    page = rf"page: http://127\.0\.0\.1:\d+/ui/login\?token=\S+ .*`moor ui --data-dir {folder}`"
+    assert re.search(page, started.stdout), started.stdout
     try:
         yield
     finally:

@@ -17,12 +17,15 @@ COLUMNS = st.one_of(
     st.lists(st.integers(0, 2), max_size=60),
     st.lists(st.integers(0, 9), max_size=60).map(sorted),
     st.integers(0, 60).map(lambda count: list(range(count))),
+    st.lists(st.integers(0, 9), max_size=20).map(
+        lambda most: [n for n in sorted(most) for _ in range(5)]
+    ),
 )
 JSON = st.recursive(
     st.none() | st.booleans() | NUMBERS | st.text(max_size=4),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(["rle", "delta", "x"]), inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["rle", "steps", "delta", "x"]), inner, max_size=2)
     ),
     max_leaves=8,
 )
@@ -35,6 +38,9 @@ def test_a_column_comes_back_as_it_was(column: list[int]) -> None:
 
 def test_repeated_and_growing_values_are_short() -> None:
     assert encode([7] * 500) == {"rle": [7, 500]}
+    assert encode([n for n in range(100, 140) for _ in range(8)]) == {
+        "steps": [100, 8, *[1, 8] * 39]
+    }
     assert encode(list(range(100, 200))) == {"delta": [100, *[1] * 99]}
     assert encode([3, 1, 2]) == [3, 1, 2]
     assert encode([]) == []
@@ -49,7 +55,10 @@ def test_what_is_no_column_is_refused(tree: Any) -> None:
     assert all(isinstance(each, int) for each in found)
 
 
-@pytest.mark.parametrize("tree", [{"rle": [1, 10**12]}, {"rle": [1, -1]}, {"rle": [1]}, [True], 3])
+@pytest.mark.parametrize(
+    "tree",
+    [{"steps": [1, 10**12]}, {"rle": [1, 10**12]}, {"rle": [1, -1]}, {"rle": [1]}, [True], 3],
+)
 def test_impossible_columns_are_refused(tree: Any) -> None:
     with pytest.raises(ValueError, match=r"not a|a run"):
         decode(tree)

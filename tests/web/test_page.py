@@ -48,7 +48,7 @@ def test_a_link_works_once() -> None:
     async def scenario(visitor: Visitor) -> None:
         token = visitor.page.logins.link_token("you")
         first = await visitor.send("GET", f"/login?token={token}")
-        second = await visitor.send("GET", f"/login?token={token}")
+        second = await (await stranger(visitor.page)).send("GET", f"/login?token={token}")
         assert isinstance(first, Response)
         assert isinstance(second, Response)
         headers = dict(first.headers)
@@ -56,8 +56,25 @@ def test_a_link_works_once() -> None:
         for part in ("HttpOnly", "SameSite=Strict", "Path=/ui"):
             assert part in headers["Set-Cookie"]
         assert second.status == 403
-        assert b"moor ui" in second.body
+        assert b"<code>moor ui</code>" in second.body
         assert token.encode() not in second.body
+
+    at_page(feed_of(SMALL), scenario)
+
+
+def test_a_used_link_leads_who_is_signed_in_to_the_page() -> None:
+    async def scenario(visitor: Visitor) -> None:
+        token = visitor.page.logins.link_token("you")
+        assert visitor.page.logins.redeem(token) is not None
+        again = await visitor.send("GET", f"/login?token={token}")
+        assert isinstance(again, Response)
+        headers = dict(again.headers)
+        assert (again.status, headers["Location"]) == (303, "/ui/")
+        assert "Set-Cookie" not in headers
+        other = await (await stranger(visitor.page)).send("GET", f"/login?token={token}")
+        assert isinstance(other, Response)
+        assert other.status == 403
+        assert b"Run <code>moor ui</code> where" in other.body
 
     at_page(feed_of(SMALL), scenario)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mooring.cli.errors import UNREADABLE
-from mooring.cli.output import complain
+from mooring.cli.output import Progress, complain
 from mooring.cli.terminal import echo
 from mooring.insight.devices import ClusterUsage
 from mooring.insight.snapshot.snapshot import Snapshot
@@ -57,7 +57,9 @@ def write_picture(
         return
     from mooring.web.single_file import single_page
 
-    write_text(name, single_page(snapshot, context, title=title, plan=plan))
+    with Progress() as progress:
+        text = single_page(snapshot, context, title=title, plan=plan, stages=progress.stage)
+    write_text(name, text)
 
 
 def write_text(name: str, text: str) -> None:

@@ -192,7 +192,12 @@ class Progress:
 
     def __call__(self, done: int, total: int) -> None:
         """Report how much is done, of how much."""
-        self._show(f"{self._what}: {done:,} of {total:,}")
+        self._show(f"{self._what}: {done:,} of {total:,}" if total else f"{self._what} …")
+
+    def stage(self, what: str) -> Self:
+        """Go on to another part of the work."""
+        self._what = what
+        return self
 
     def tick(self, source: str) -> None:
         """Count one more of an unknown total."""

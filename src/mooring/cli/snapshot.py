@@ -138,9 +138,13 @@ def command(
 def _write_page(name: str, snapshot: Snapshot, given: ClusterInput) -> None:
     from mooring.web.single_file import single_page
 
-    with Progress("nodes looked at") as progress:
+    with Progress() as progress:
         text = single_page(
-            snapshot, given.context, title=Path(name).stem, unread=given.unread, progress=progress
+            snapshot,
+            given.context,
+            title=Path(name).stem,
+            unread=given.unread,
+            stages=progress.stage,
         )
     write_text(name, text)
 

@@ -102,12 +102,20 @@ def _print(
     if state.node is not None:
         echo(f"node     {state.node}")
         echo(f"{'':<8} for drivers of your own: {_folders(data_dir)}")
+    echo(f"page     `moor ui{_named(data_dir)}` prints a link to it")
     for name, text in overview.lines() if overview is not None else [("error", fault)]:
         echo(f"{name:<8} {text}")
     if overview is not None and state.node is not None and overview.by_driver:
         echo(f"{'':<8} {overview.drivers}")
     for number, each in enumerate(slow):
         echo(f"{'' if number else 'slow CEL':<8} {printable(each.line)}")
+
+
+def _named(data_dir: Path) -> str:
+    """Return the option that names a directory, if whoever asked had to."""
+    context = click.get_current_context()
+    is_named = context.get_parameter_source("data_dir") is click.core.ParameterSource.COMMANDLINE
+    return f" --data-dir {data_dir}" if is_named else ""
 
 
 def _folders(data_dir: Path) -> str:

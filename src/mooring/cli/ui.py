@@ -139,6 +139,19 @@ def _print_link(data_dir: Path, show: Callable[[str], None]) -> None:
         fail(f"the cluster in {data_dir}: {error}")
 
 
+async def page_line(kubeconfig: Path, where: str = "") -> str:
+    """Return a line with a link to the page of a cluster; `where` names its folder."""
+    from mooring.client.client_factory import load_rest_config
+    from mooring.client.errors import ClientError
+    from mooring.cluster.page_link import fetch_link
+
+    try:
+        link = await fetch_link(load_rest_config(str(kubeconfig)))
+    except ClientError as error:
+        return f"there is no page: {error}"
+    return f"page: {link} (works once; `moor ui{where}` prints another)"
+
+
 # --- sources that do not change ---------------------------------------------------------------
 
 

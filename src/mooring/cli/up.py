@@ -299,17 +299,10 @@ def _print_addresses(view: ProgressView, supervisor: Supervisor, plan: ClusterPl
 
 async def _print_link(view: ProgressView, is_serving: asyncio.Event, plan: ClusterPlan) -> None:
     """Print a link to the page, once the server is there."""
-    from mooring.client.client_factory import load_rest_config
-    from mooring.client.errors import ClientError
-    from mooring.cluster.page_link import fetch_link
+    from mooring.cli.ui import page_line
 
     await is_serving.wait()
-    try:
-        link = await fetch_link(load_rest_config(str(plan.folder / "kubeconfig")))
-    except ClientError as error:
-        view.line(f"there is no page: {error}")
-    else:
-        view.line(f"page: {link} (works once; `moor ui` prints another)")
+    view.line(await page_line(plan.folder / "kubeconfig"))
 
 
 async def _show_status(view: ProgressView, kubeconfig: Path, supervisor: Supervisor) -> None:
@@ -340,6 +333,7 @@ async def _with_client(kubeconfig: Path, call: Callable[[Any], Any]) -> Any:
 
 def _detach(folder: StateFolder, plan: ClusterPlan, where: str) -> None:
     """Start a process that runs the cluster, and return when it works; `where` names the folder."""
+    from mooring.cli.ui import page_line
     from mooring.cluster.state_folder import FolderError
 
     try:
@@ -362,6 +356,7 @@ def _detach(folder: StateFolder, plan: ClusterPlan, where: str) -> None:
         if state is not None and state.pid == process.pid and state.is_working:
             echo(f"cluster at {state.server}")
             echo(f"kubeconfig: {plan.folder / 'kubeconfig'}")
+            echo(asyncio.run(page_line(plan.folder / "kubeconfig", where)))
             echo(f"`moor status{where}` shows it, `moor down{where}` stops it")
             return
         if process.poll() is not None:

@@ -12,7 +12,7 @@ without TLS; there only links sign in. Informers run while somebody looks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -35,6 +35,7 @@ from mooring.web.feed import Feed, SourceFacts
 from mooring.web.local_server import listening_page
 from mooring.web.messages import LOOPBACK
 from mooring.web.page import Page
+from mooring.web.store_past import read_past
 
 AGENT: Final = "mooring-page"
 IDLE_S: Final = 300.0  # without viewers, before informers end
@@ -50,13 +51,16 @@ async def page_beside(made: Assembled, settings: Settings) -> AsyncIterator[Page
         context,
         now=_now,
         history=History(),
+        reads_past=True,
     )
     router = made.application.router
     rights = UserRights(router.authorizer, feed)
     hosts = LOOPBACK | {settings.address, settings.advertised, *settings.names}
     page = Page(feed, rights.access, hosts=hosts)
     door = PageDoor(page, is_secure=made.credentials is not None)
-    follow = partial(_follow, feed, page, partial(_client, made, settings))
+    server = made.context
+    past = partial(read_past, feed, server.registry, server.resources)
+    follow = partial(_follow, feed, page, partial(_client, made, settings), past)
     following = asyncio.create_task(keep_running("the page", follow))
     router.extensions.append(door)
     try:
@@ -81,12 +85,18 @@ async def serve_with_page(settings: Settings, tell: Callable[[str], None]) -> No
         await task
 
 
-async def _follow(feed: Feed, page: Page[User], client_of: Callable[[], Client]) -> None:
-    """Follow the cluster while somebody looks."""
+async def _follow(
+    feed: Feed,
+    page: Page[User],
+    client_of: Callable[[], Client],
+    past: Callable[[], Coroutine[None, None, None]],
+) -> None:
+    """Follow the cluster while somebody looks; its past is read once the present is shown."""
     while True:
         await feed.wanted.wait()
         client = client_of()
         running = asyncio.create_task(ClusterFeed(client, feed, _now).run())
+        reading = asyncio.create_task(past())
         try:
             idle_s = 0.0
             while idle_s < IDLE_S and not running.done():
@@ -97,8 +107,9 @@ async def _follow(feed: Feed, page: Page[User], client_of: Callable[[], Client])
                 await running
         finally:
             running.cancel()
+            reading.cancel()
             with suppress(asyncio.CancelledError):
-                await asyncio.gather(running, return_exceptions=True)
+                await asyncio.gather(running, reading, return_exceptions=True)
             feed.forget()
 
 

@@ -19,6 +19,7 @@ feed           the objects of a source, and what follows their changes
 cluster_feed   a cluster as a source
 view           what viewers with the same rights see, and the stream of changes
 past           earlier moments
+store_past     those that a store still keeps from before
 questions      explain, what-if, CEL and details: pure answers about a moment
 asking         questions in worker threads, with turns and deadlines
 

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from mooring.insight.answer.answer import answers
-from mooring.insight.answer.finding import Unread
-from mooring.insight.explain.pods import DiagnosisTimeLimit
+from mooring.insight.answer.finding import Answer, Unread
+from mooring.insight.explain.pods import DiagnosisTimeLimit, Explanation
 from mooring.insight.plan.planner import Plan, Progress, unwatched
 from mooring.insight.snapshot.written_objects import DroppedFields, RefusedObject
+from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.strategy import Context
 from mooring.web.owner_rows import PodKey
 from mooring.web.pending import Cause
 
 ALL_S: Final = 20.0
 FREE_TO_GO: Final = "nothing stops it: it would get a node now"
+
+
+class AnsweredPods(NamedTuple):
+    """Pods that wait for the same, and why."""
+
+    pods: Sequence[Pending]
+    explanation: Explanation
+    answer: Answer
+
+    @property
+    def causes(self) -> dict[PodKey, Cause]:
+        """The cause of each of them."""
+        metadata = [each.pod.metadata for each in self.pods]
+        return {(m.namespace, m.name): Cause(self.answer.cause, m.uid) for m in metadata}
 
 
 def find_causes(
@@ -32,7 +47,16 @@ def find_causes(
 
     Pods whose turn does not come have the cause that the scheduler gives.
     """
-    end_s = time.monotonic() + ALL_S
+    found = first_causes(plan)
+    for each in find_answers(
+        plan, context, refused=refused, dropped=dropped, unread=unread, progress=progress
+    ):
+        found |= each.causes
+    return found
+
+
+def first_causes(plan: Plan) -> dict[PodKey, Cause]:
+    """Return the causes that are known without looking for them."""
     found = {
         (each.pod.metadata.namespace, each.pod.metadata.name): Cause(
             FREE_TO_GO, each.pod.metadata.uid
@@ -42,6 +66,20 @@ def find_causes(
     for each in plan.pending:
         metadata = each.pod.metadata
         found[metadata.namespace, metadata.name] = Cause(each.message or each.reason, metadata.uid)
+    return found
+
+
+def find_answers(
+    plan: Plan,
+    context: Context,
+    *,
+    refused: Sequence[RefusedObject] = (),
+    dropped: Sequence[DroppedFields] = (),
+    unread: Unread | None = None,
+    progress: Progress = unwatched,
+) -> Iterator[AnsweredPods]:
+    """Yield why pods wait, in bounded time."""
+    end_s = time.monotonic() + ALL_S
     explained = answers(
         plan,
         plan.pending,
@@ -52,10 +90,7 @@ def find_causes(
         effort=DiagnosisTimeLimit(time.monotonic).effort,
         progress=progress,
     )
-    for pods, _, answer in explained:
-        for pending in pods:
-            metadata = pending.pod.metadata
-            found[metadata.namespace, metadata.name] = Cause(answer.cause, metadata.uid)
+    for found in explained:
+        yield AnsweredPods(*found)
         if time.monotonic() > end_s:
             break
-    return found

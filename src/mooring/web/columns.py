@@ -2,6 +2,7 @@
 
 plain    [0, 0, 1, …]
 rle      {"rle": [value, count, value, count, …]}     repeated values
+steps    {"steps": [difference, count, …]}            repeated values that grow or fall slowly
 delta    {"delta": [first, difference, …]}            values that grow or fall slowly
 """
 
@@ -26,12 +27,21 @@ def encode(column: Sequence[int]) -> Encoded:
         return []
     runs = [(value, sum(1 for _ in run)) for value, run in groupby(column)]
     if len(runs) * RUN_LENGTH_MIN <= len(column):
-        return {"rle": list(chain.from_iterable(runs))}
+        return _repeated(runs)
     steps = [after - before for before, after in pairwise(column)]
     small = sum(1 for step in steps if -1 <= step <= STEP_MAX)
     if len(steps) > STEP_MAX and small * 10 >= len(steps) * 9 and max(column) > STEP_MAX:
         return {"delta": [column[0], *steps]}
     return list(column)
+
+
+def _repeated(runs: Sequence[tuple[int, int]]) -> Encoded:
+    values, counts = zip(*runs, strict=True)
+    steps = [after - before for before, after in pairwise((0, *values))]
+    # As digits count: a step is worth it if steps are a tenth of the values.
+    if sum(map(abs, steps)) * 10 <= sum(map(abs, values)):
+        return {"steps": list(chain.from_iterable(zip(steps, counts, strict=True)))}
+    return {"rle": list(chain.from_iterable(runs))}
 
 
 def decode(encoded: Any) -> Column:
@@ -40,15 +50,20 @@ def decode(encoded: Any) -> Column:
         case list():
             return [_number(each) for each in encoded]
         case {"rle": list() as flat} if len(flat) % 2 == 0:
-            numbers = [_number(each) for each in flat]
-            counts = numbers[1::2]
-            if min(counts, default=0) < 0 or sum(counts) > DECODED_MAX:
-                raise ValueError("a run of an impossible length")
-            pairs = zip(numbers[::2], counts, strict=True)
-            return list(chain.from_iterable(repeat(value, count) for value, count in pairs))
+            return _runs(flat[::2], flat[1::2])
+        case {"steps": list() as flat} if len(flat) % 2 == 0:
+            return _runs(accumulate(map(_number, flat[::2])), flat[1::2])
         case {"delta": list() as steps}:
             return list(accumulate(_number(each) for each in steps))
     raise ValueError("not a column")
+
+
+def _runs(values: Iterable[Any], lengths: Sequence[Any]) -> Column:
+    counts = [_number(each) for each in lengths]
+    if min(counts, default=0) < 0 or sum(counts) > DECODED_MAX:
+        raise ValueError("a run of an impossible length")
+    pairs = zip(map(_number, values), counts, strict=True)
+    return list(chain.from_iterable(repeat(value, count) for value, count in pairs))
 
 
 def _number(value: Any) -> int:

@@ -66,6 +66,8 @@ class UserRights:
         known = self._known.get(key)
         if known is not None and known[0] > self._clock():
             return known[1]
+        self._feed.wanted.set()
+        await self._feed.is_ready.wait()  # for its namespaces
         found = self._rights(user)
         self._known.put(key, (self._clock() + RIGHTS_S, found))
         return found

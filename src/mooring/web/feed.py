@@ -43,8 +43,12 @@ class Feed:
         now: Callable[[], Timestamp] | None = None,
         history: History | None = None,
         plan: Plan | None = None,
+        reads_past: bool = False,
     ) -> None:
-        """Take a plan that was made of the objects already, if they do not change."""
+        """Take a plan that was made of the objects already, if they do not change.
+
+        With `reads_past`, somebody calls `begin_before` and sets `has_past`.
+        """
         self.facts = facts
         self._context = context
         self._now = now
@@ -59,6 +63,11 @@ class Feed:
         self.read_events: EventReader | None = None
         self.is_ready = asyncio.Event()
         self.wanted = asyncio.Event()  # somebody looks
+        self._reads_past = reads_past
+        self.wants_past = asyncio.Event()  # somebody asks for it
+        self.has_past = asyncio.Event()  # the history begins where it can
+        if not reads_past:
+            self.has_past.set()
 
     @property
     def context(self) -> Context:
@@ -69,6 +78,9 @@ class Feed:
         """Forget all objects, until somebody looks again."""
         self.is_ready.clear()
         self.wanted.clear()
+        if self._reads_past:
+            self.wants_past.clear()
+            self.has_past.clear()
         self.objects.clear()
         self.causes = {}
         if self.history is not None:
@@ -114,6 +126,12 @@ class Feed:
             points = self.history.moments
             self.history = self.history.since(points[len(points) // 2].revision)
             self._remembered //= 2
+
+    def begin_before(self, past: History | None) -> None:
+        """Let the history begin with what was before it."""
+        if past is not None and self.history is not None:
+            self._remembered += past.extend(self.history)
+            self.history = past
 
     def explain(self, causes: Mapping[PodKey, Cause]) -> None:
         """Take the causes of pending pods."""

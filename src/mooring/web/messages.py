@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import html
+import re
 from collections.abc import Container, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -114,11 +115,15 @@ def file_response(file: StaticFile, request: Request) -> Response:
 
 
 def message_page(title: str, text: str, status: int) -> Response:
-    """Return a page with a message, without script or style."""
+    """Return a page with a message, without script; what is between ` in its text is code."""
+    shown = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
     body = (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{html.escape(title)}</title></head><body><h1>{html.escape(title)}</h1>"
-        f"<p>{html.escape(text)}</p></body></html>\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
+        f'<title>{html.escape(title)}</title><link rel="stylesheet" href="/ui/static/app.css">'
+        f'</head><body><main class="state whole"><h1>{html.escape(title)}</h1><p>{shown}</p></main>'
+        "</body></html>\n"
     )
     return Response(body.encode(), status, "text/html; charset=utf-8", NO_STORE)
 

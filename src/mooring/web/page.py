@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -53,6 +54,9 @@ LINK_HELP: Final = (
     "new one."
 )
 REVISION_DIGITS: Final = 19
+EXPECTED_MAX: Final = 8  # who has opened the page and has not asked for the fleet yet
+EXPECTED_S: Final = 60.0
+PLAIN: Final = "text/plain; charset=utf-8"
 Answer = Response | StreamingResponse
 
 
@@ -85,6 +89,7 @@ class Page(Generic[U]):
         self.logins: Logins[U] = Logins(clock)
         self.views = Views(feed)
         self._asking = Asking()
+        self._expected: set[asyncio.Task[None]] = set()
         self.public_url = ""  # where links lead to
         self.feed = feed
         self._access = access
@@ -94,6 +99,9 @@ class Page(Generic[U]):
     async def close(self) -> None:
         """Follow no more, and take no more questions."""
         self._asking.close()
+        for task in tuple(self._expected):
+            task.cancel()
+        await asyncio.gather(*self._expected, return_exceptions=True)
         await self.views.close()
 
     async def answer(
@@ -120,7 +128,7 @@ class Page(Generic[U]):
             return await self._link(request, authenticate)
         if path in ("", "/") or path.startswith("/static/"):
             return self._static(path, request)
-        user = self.logins.user(request.headers.get("cookie", ""), request.headers.get("host", ""))
+        user = self._signed_in(request)
         if user is None:
             user = await authenticate()
         if user is None:
@@ -152,7 +160,7 @@ class Page(Generic[U]):
             case "object" | "device":
                 return _json(await self._detail(name, request.query, view, user, rights), request)
             case "history":
-                return _json(await asyncio.to_thread(view.past.tree), request)
+                return _json(await view.past.tree(), request)
         raise NotFoundError(f"There is no {name[:100]!r} here.")
 
     # --- questions ----------------------------------------------------------------------------
@@ -188,19 +196,28 @@ class Page(Generic[U]):
 
     # --- signing in ---------------------------------------------------------------------------
 
+    def _signed_in(self, request: Request) -> U | None:
+        """Return who has the cookie of a request, None if nobody has."""
+        headers = request.headers
+        return self.logins.user(headers.get("cookie", ""), headers.get("host", ""))
+
     def _login(self, request: Request, *, is_secure: bool) -> Response:
         if request.method != "GET":
             raise MethodError("A link is opened with GET.")
         cookie = self.logins.redeem(request.query.get("token", ""))
         if cookie is None:
+            if self._signed_in(request) is not None:  # who opens a link again has a cookie
+                return Response(b"", 303, PLAIN, (("Location", f"{PREFIX}/"), *NO_STORE))
             return message_page("This link does not work any more", LINK_HELP, 403)
-        name = self.logins.cookie_name(request.headers.get("host", ""))
+        host = request.headers.get("host", "")
+        name = self.logins.cookie_name(host)
+        self._expect(self.logins.user(f"{name}={cookie}", host))
         headers = (
             ("Location", f"{PREFIX}/"),
             ("Set-Cookie", cookie_header(name, cookie, is_secure=is_secure)),
             *NO_STORE,
         )
-        return Response(b"", 303, "text/plain; charset=utf-8", headers)
+        return Response(b"", 303, PLAIN, headers)
 
     async def _link(
         self, request: Request, authenticate: Callable[[], Awaitable[U | None]]
@@ -216,6 +233,21 @@ class Page(Generic[U]):
         path = f"{PREFIX}/login?token={self.logins.link_token(user)}"
         return _json({"url": f"{self.public_url}{path}"}, request)
 
+    def _expect(self, user: U | None) -> None:
+        """Begin to make the fleet for whoever will ask for it once the page is loaded."""
+        if user is None or len(self._expected) >= EXPECTED_MAX:
+            return
+
+        async def look() -> None:
+            with suppress(PageError, TimeoutError):
+                async with asyncio.timeout(EXPECTED_S):
+                    view = await self.views.get(await self._access.rights_of(user))
+                    await view.body()
+
+        task = asyncio.create_task(look())
+        self._expected.add(task)
+        task.add_done_callback(self._expected.discard)
+
     # --- the page itself ----------------------------------------------------------------------
 
     def _static(self, path: str, request: Request) -> Response:
@@ -223,8 +255,10 @@ class Page(Generic[U]):
             raise MethodError(f"The page does not take {request.method[:20]}.")
         if not path:
             headers = (("Location", f"{PREFIX}/"), *SAFE)
-            return Response(b"", 308, "text/plain; charset=utf-8", headers)
+            return Response(b"", 308, PLAIN, headers)
         name = path.removeprefix("/static/") if path != "/" else INDEX
+        if name == INDEX:
+            self._expect(self._signed_in(request))
         file = self._files.get(name)
         if file is None:
             raise NotFoundError("The page has no such file.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 from mooring.api.errors import ApiError
@@ -29,6 +30,7 @@ from mooring.web.scene import Scene
 POINTS_MAX: Final = 2000
 MARKS_MAX: Final = 2000
 BODIES_MAX: Final = 8
+BEGUN_S: Final = 10.0
 TEXT_MAX: Final = 40
 _DEVICE: Final = "Device"  # marks of taints on devices have this kind
 
@@ -46,6 +48,7 @@ class Past:
 
     async def body(self, at: str) -> Body:
         """Return the fleet of a moment."""
+        await self._begun()
         point = self._point(at)
         found = self._bodies.get(point.revision)
         if found is None:
@@ -56,10 +59,22 @@ class Past:
 
     async def moment(self, at: str) -> ShownMoment:
         """Return a moment, for questions about it."""
+        await self._begun()
         return await asyncio.to_thread(self._moment, self._point(at))
 
-    def tree(self) -> dict[str, Any]:
+    async def tree(self) -> dict[str, Any]:
         """Return the moments that can be asked for, and what happened."""
+        await self._begun()
+        return await asyncio.to_thread(self._tree)
+
+    async def _begun(self) -> None:
+        """Wait for the beginning of the history, but not long."""
+        self._feed.wants_past.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BEGUN_S):
+                await self._feed.has_past.wait()
+
+    def _tree(self) -> dict[str, Any]:
         history = self._history()
         points = history.moments
         marks = [mark for mark in history.marks if self._is_visible(mark)]

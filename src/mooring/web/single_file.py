@@ -11,7 +11,7 @@ import html
 import re
 import time
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
@@ -24,10 +24,11 @@ from mooring.insight.plan.refused import with_unscheduled
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.validation.strategy import Context
 from mooring.web.bundle import bundled
-from mooring.web.causes import find_causes
-from mooring.web.errors import PageError
+from mooring.web.causes import AnsweredPods, find_answers, first_causes
 from mooring.web.fleet import fleet_tree
-from mooring.web.questions.explain import explain_answer
+from mooring.web.owner_rows import PodKey
+from mooring.web.pending import Cause
+from mooring.web.questions.explain import answer_tree
 from mooring.web.questions.kept_cluster import KeptCluster
 from mooring.web.questions.moment import ShownMoment, bounded_plan
 from mooring.web.scene import Scene
@@ -44,6 +45,14 @@ _SCRIPT: Final = re.compile(r'<script type="module" src="static/[^"]+"></script>
 _TITLE: Final = re.compile(r"<title>[^<]*</title>")
 
 
+Stages = Callable[[str], Progress]  # what is done now, in words
+
+
+def unstaged(_: str) -> Progress:
+    """Report progress to nobody."""
+    return unwatched
+
+
 def single_page(
     snapshot: Snapshot,
     context: Context,
@@ -51,20 +60,21 @@ def single_page(
     title: str,
     plan: Plan | None = None,
     unread: Unread | None = None,
-    progress: Progress = unwatched,
+    stages: Stages = unstaged,
 ) -> str:
     """Return the page of a snapshot; with a plan, pending pods are explained by it."""
     if plan is None:
-        plan = with_unscheduled(bounded_plan(snapshot, context))
+        plan = with_unscheduled(bounded_plan(snapshot, context, stages("pods planned")))
         snapshot = plan.before
+    stages("reading the states of devices")(0, 0)
     scene = Scene(context, snapshot.objects())
-    scene.explain(find_causes(plan, context, unread=unread, progress=progress))
+    causes, answered = _explained(plan, context, unread, stages("pods explained"))
+    scene.explain(causes)
     fleet = scene.fleet(1, str(context.now))
     rows = scene.rows
     moment = ShownMoment(
         snapshot, fleet, tuple(rows.usages), rows.device_rows, context, scene.copy, KeptCluster()
     )
-    moment.plan = plan
     session = {
         "user": "",
         "title": title,
@@ -78,13 +88,39 @@ def single_page(
         "whatIf": False,
         "now": str(context.now),
     }
-    answers = _answers(moment, scene)
+    answers = _answers(moment, scene, answered, stages("explanations written"))
     return page_with({"session": session, "fleet": fleet_tree(fleet), "explain": answers}, title)
 
 
-def _answers(moment: ShownMoment, scene: Scene) -> dict[str, Any]:
+def _explained(
+    plan: Plan, context: Context, unread: Unread | None, progress: Progress
+) -> tuple[dict[PodKey, Cause], dict[PodKey, AnsweredPods]]:
+    """Return the causes of all pending pods, and answers: for each cause, and for some more pods.
+
+    Each pod is looked at once.
+    """
+    causes, total, done = first_causes(plan), len(plan.pending), 0
+    answered: dict[PodKey, AnsweredPods] = {}
+    seen: set[str] = set()
+    for each in find_answers(plan, context, unread=unread):
+        done += len(each.pods)
+        progress(done, total)
+        causes |= each.causes
+        if each.answer.cause not in seen or len(answered) < EXPLAINED_MAX:
+            seen.add(each.answer.cause)
+            answered |= dict.fromkeys(list(each.causes)[:EXPLAINED_MAX], each)
+    return causes, answered
+
+
+def _answers(
+    moment: ShownMoment,
+    scene: Scene,
+    answered: Mapping[PodKey, AnsweredPods],
+    progress: Progress,
+) -> dict[str, Any]:
     """Return explanations of pending pods, the first ones of each group first."""
     found: dict[str, Any] = {}
+    trees: dict[int, Any] = {}
     size, end_s = 0, time.monotonic() + EXPLAINED_S
     first = {row: place for place, row in enumerate(each.first for each in moment.fleet.groups)}
     pods = sorted(
@@ -95,18 +131,19 @@ def _answers(moment: ShownMoment, scene: Scene) -> dict[str, Any]:
             pod.metadata.name,
         ),
     )
-    for pod in pods[:EXPLAINED_MAX]:
+    keys = [(pod.metadata.namespace, pod.metadata.name) for pod in pods]
+    chosen = [key for key in keys if key in answered][:EXPLAINED_MAX]
+    for done, key in enumerate(chosen):
+        progress(done, len(chosen))
         if time.monotonic() > end_s:
             break
-        namespace, name = pod.metadata.namespace, pod.metadata.name
-        try:
-            answer = explain_answer(moment, namespace, name)
-        except PageError:
-            continue
-        size += len(msgspec.json.encode(answer))
+        each = answered[key]
+        if id(each) not in trees:
+            trees[id(each)] = answer_tree(moment, each.explanation, each.answer)
+        size += len(msgspec.json.encode(trees[id(each)]))
         if size > EXPLAINED_BYTES:
             break
-        found[f"{namespace}/{name}"] = answer
+        found["/".join(key)] = trees[id(each)]
     return found
 
 

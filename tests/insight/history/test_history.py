@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mooring.insight.errors import UnknownMomentError
-from mooring.insight.history import Change, History, Mark
+from mooring.insight.history import Change, History, Mark, Occurrence
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
 from tests.insight.history.changes import (
     NO_ROOM,
@@ -173,3 +176,28 @@ def test_taints_are_marked_once_when_they_are_added() -> None:
         "2 Tainted Node a broken:NoSchedule",
         "3 Tainted Device gpu.x/a/gpu-0 hot:NoExecute",
     ]
+
+
+def versioned(value: Any, version: int) -> Any:
+    metadata = replace(value.metadata, resource_version=str(version))
+    return replace(value, metadata=metadata)
+
+
+def test_a_history_goes_on_with_a_later_one() -> None:
+    web, node_a = versioned(pod(), 2), versioned(node(), 1)
+    past = History([change(1, node_a), change(2, web), change(3, claim("gpu-0"))])
+    later = History(
+        [change(6, node_a, versioned(pod("late"), 5)), change(8, versioned(pod(node="a"), 8))]
+    )
+    states = {each.revision: set(map(key_of, later.snapshot(each.revision).objects()))
+              for each in later.moments}  # fmt: skip
+    assert past.extend(later) == 2
+    assert [each.revision for each in past.moments] == [1, 2, 3, 6, 8]
+    for revision, keys in states.items():
+        assert set(map(key_of, past.snapshot(revision).objects())) == keys
+    found = [(mark.revision, mark.what, mark.name) for mark in past.marks]
+    assert (2, Occurrence.PENDING, "web") in found
+    assert (6, Occurrence.DEALLOCATED, "gpus") in found
+    assert (6, Occurrence.PENDING, "late") in found
+    (joined,) = past.snapshot(6).nodes
+    assert joined is node_a  # the same version is not written again

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
+from mooring.web.columns import encode
+
 STATIC = Path(__file__).parents[3] / "src" / "mooring" / "web" / "static"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 POLICY = (
@@ -159,25 +161,10 @@ def _add_pending(fleet: Answer, text: Strings, count: int) -> list[Answer]:
 # --- answers ----------------------------------------------------------------------------------
 
 
-def compressed(numbers: list[int]) -> Answer | list[int]:
-    """Return a column in the shortest of its forms."""
-    runs: list[int] = []
-    for number in numbers:
-        if runs and runs[-2] == number:
-            runs[-1] += 1
-        else:
-            runs += [number, 1]
-    if len(runs) < len(numbers) // 2:
-        return {"rle": runs}
-    deltas = [b - a for a, b in zip([0, *numbers], numbers, strict=False)]
-    is_ascending = all(delta >= 0 for delta in deltas)
-    return {"delta": deltas} if is_ascending and numbers else numbers
-
-
 def sent(fleet: Answer) -> Answer:
     """Return the fleet as it is sent."""
     return {
-        key: {name: compressed(column) for name, column in value.items()}
+        key: {name: encode(column) for name, column in value.items()}
         if isinstance(value, dict)
         else value
         for key, value in fleet.items()
@@ -245,7 +232,7 @@ def explanation(fleet: Answer) -> Answer:
                 "tainted",
                 "would do",
             ],
-            "devices": compressed(kinds),
+            "devices": encode(kinds),
         },
         "free": free,
     }
@@ -264,7 +251,7 @@ def selected(fleet: Answer, expression: str) -> Answer:
     kinds = [int(each == number) for each in fleet["devices"]["driver"]]
     yes = sum(kinds)
     return {
-        "devices": compressed(kinds),
+        "devices": encode(kinds),
         "counts": {"yes": yes, "no": len(kinds) - yes, "error": 0},
         "cost": {"estimate": 5, "limit": 1_000_000, "worst": 5},
         "errors": [],

@@ -132,6 +132,51 @@ def test_colours_and_legend(small: ContractServer, open_page: Open) -> None:
     expect(legend.get_by_role("button", name="research")).to_have_attribute("aria-pressed", "true")
 
 
+def camera(page: Page) -> tuple[float, float, float]:
+    """Return what is in the middle of the map, and its scale."""
+    found = page.evaluate("new URLSearchParams(location.hash.slice(1)).get('cam')")
+    x, y, scale = (float(each) for each in str(found).split(","))
+    return x, y, scale
+
+
+def touch(page: Page, *frames: list[tuple[float, float]]) -> None:
+    """Put fingers on the map and move them, from frame to frame."""
+    box = page.locator("canvas").bounding_box()
+    assert box is not None
+    session = page.context.new_cdp_session(page)
+    for number, fingers in enumerate([*frames, []]):
+        kind = "touchEnd" if not fingers else "touchMove" if number else "touchStart"
+        points = [
+            {"x": box["x"] + x, "y": box["y"] + y, "id": each}
+            for each, (x, y) in enumerate(fingers)
+        ]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
+def test_one_finger_moves_two_zoom_and_a_tap_selects(
+    small: ContractServer, open_page: Open
+) -> None:
+    page = open_page(f"{small.url}#cam=4,4,40")
+    wait_for_picture(page)
+    touch(page, [(200.0, 200.0)], [(160.0, 200.0)], [(120.0, 240.0)])
+    page.wait_for_function("() => !location.hash.includes('cam=4,4,')")
+    assert camera(page) == (6, 3, 40)  # 80 pixels to the left, 40 down
+    assert "sel=" not in hash_of(page)
+    far = [(100.0, 200.0), (300.0, 200.0)], [(50.0, 200.0), (350.0, 200.0)]
+    touch(page, *far, [(0.0, 200.0), (400.0, 200.0)])
+    page.wait_for_function("() => !location.hash.includes(',40')")
+    box = page.locator("canvas").bounding_box()
+    assert box is not None
+    x, y, scale = camera(page)
+    # Twice as near; what was between the fingers stays there.
+    assert scale == 80
+    assert x == pytest.approx(6 + (200 - box["width"] / 2) * (1 / 40 - 1 / 80), abs=0.01)
+    assert y == pytest.approx(3 + (200 - box["height"] / 2) * (1 / 40 - 1 / 80), abs=0.01)
+    page.get_by_role("button", name="Fit").click()
+    touch(page, [(60.0, 100.0)])
+    expect(page.get_by_role("heading", name="gpu-0")).to_be_visible()
+
+
 # --- asking -----------------------------------------------------------------------------------
 
 

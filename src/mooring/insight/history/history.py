@@ -89,6 +89,23 @@ class History:
             self._checkpoints.append((len(self._changes), dict(self._state)))
             self._objects_since = 0
 
+    def extend(self, later: History) -> int:
+        """Add a history that begins after this one ends; its first state becomes a change.
+
+        Objects of the same version are the same. Return how many objects changed in this one.
+        """
+        first, *more = later._changes
+        known = self._state
+        written = tuple(
+            each for each in first.written if not _is_same(known.get(key_of(each)), each)
+        )
+        gone = known.keys() - {key_of(value) for value in first.written}
+        changed = sum(len(each.written) + len(each.removed) for each in self._changes[1:])
+        self.append(first._replace(written=written, removed=tuple(sorted(gone))))
+        for change in more:
+            self.append(change)
+        return changed
+
     def __len__(self) -> int:
         return len(self._changes)
 
@@ -168,3 +185,12 @@ class History:
             f"{what} is not in the history, which has revisions {first.revision} to "
             f"{last.revision} ({first.time} to {last.time})"
         )
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    """Return whether two objects are one, in one version."""
+    if old is None or old is new:
+        return old is new
+    before, after = old.metadata, new.metadata
+    version = after.resource_version
+    return bool(version) and (before.uid, before.resource_version) == (after.uid, version)

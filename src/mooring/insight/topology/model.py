@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -268,10 +269,11 @@ def _owner(claim: ClaimUsage) -> Owner:
 
 def location_of(device: Device, driver: str) -> MachineLocation:
     """Return the location of a device, from its attributes."""
-    sockets = _integers(device, driver, SOCKET_NAMES, SOCKETS_MAX)
-    nodes = _integers(device, driver, NUMA_NAMES, NUMA_NODES_MAX)
-    roots = _texts(device, driver, ROOT_NAMES)
-    buses = _texts(device, driver, BUS_NAMES)
+    names, attributes = _location_names(driver), device.attributes
+    sockets = _integers(attributes, names.socket, SOCKETS_MAX)
+    nodes = _integers(attributes, names.numa, NUMA_NODES_MAX)
+    roots = _texts(attributes, names.root)
+    buses = _texts(attributes, names.bus)
     return MachineLocation(
         socket=sockets[0] if len(sockets) == 1 else None,
         numa_nodes=nodes,
@@ -281,9 +283,14 @@ def location_of(device: Device, driver: str) -> MachineLocation:
     )
 
 
-def _integers(device: Device, driver: str, names: Sequence[str], limit: int) -> tuple[int, ...]:
+Attributes = Mapping[str, DeviceAttribute]
+
+
+def _integers(attributes: Attributes, names: Sequence[str], limit: int) -> tuple[int, ...]:
     """Return the plausible numbers of the first attribute that has any."""
-    for attribute in _attributes(device, driver, names):
+    for name in names:
+        if (attribute := attributes.get(name)) is None:
+            continue
         single = () if attribute.int_value is None else (attribute.int_value,)
         values = [value for value in attribute.int_values or single if 0 <= value < limit]
         if values:
@@ -291,8 +298,10 @@ def _integers(device: Device, driver: str, names: Sequence[str], limit: int) -> 
     return ()
 
 
-def _texts(device: Device, driver: str, names: Sequence[str]) -> tuple[str, ...]:
-    for attribute in _attributes(device, driver, names):
+def _texts(attributes: Attributes, names: Sequence[str]) -> tuple[str, ...]:
+    for name in names:
+        if (attribute := attributes.get(name)) is None:
+            continue
         single = () if attribute.string_value is None else (attribute.string_value,)
         values = [value for value in attribute.string_values or single if value]
         if values:
@@ -300,11 +309,26 @@ def _texts(device: Device, driver: str, names: Sequence[str]) -> tuple[str, ...]
     return ()
 
 
-def _attributes(device: Device, driver: str, names: Sequence[str]) -> Iterator[DeviceAttribute]:
-    for name in names:
-        domain, _, last = name.partition("/")
-        written = (f"{driver}/{last}", last) if domain == "*" else (name,)
-        # A driver may leave out its own domain.
-        for each in (*written, last) if domain == driver else written:
-            if each in device.attributes:
-                yield device.attributes[each]
+class _LocationNames(NamedTuple):
+    """The attributes of a driver's devices that tell where they are, the best first."""
+
+    socket: tuple[str, ...]
+    numa: tuple[str, ...]
+    root: tuple[str, ...]
+    bus: tuple[str, ...]
+
+
+@lru_cache(maxsize=1000)
+def _location_names(driver: str) -> _LocationNames:
+    def written(names: Sequence[str]) -> Iterator[str]:
+        for name in names:
+            domain, _, last = name.partition("/")
+            if domain == "*":
+                yield from (f"{driver}/{last}", last)
+            elif domain == driver:
+                yield from (name, last)  # A driver may leave out its own domain.
+            else:
+                yield name
+
+    groups = (SOCKET_NAMES, NUMA_NAMES, ROOT_NAMES, BUS_NAMES)
+    return _LocationNames(*(tuple(dict.fromkeys(written(each))) for each in groups))

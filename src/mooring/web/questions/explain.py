@@ -39,34 +39,49 @@ def explain_answer(moment: ShownMoment, namespace: str, name: str) -> dict[str, 
     """Return why a pod waits, what would help, and the evidence."""
     with moment.alone() as plan:
         _, explanation, answer = answered(moment, plan, namespace, name)
-        pending = explanation.pending
-        verdicts = nearest_first(explanation.verdicts)
-        refusing = [n for v in verdicts if v.texts and not v.is_short for n in v.nodes]
-        return {
-            "cause": answer.cause,
-            "kubernetes": pending.message or "; ".join(explanation.written),
-            "fixes": [
-                {"number": number, "text": fix.text, "node": fix.node, "isAdvice": not fix.changes}
-                for number, fix in enumerate(answer.fixes, 1)
-            ],
-            "nodes": list(map(_verdict, verdicts[:VERDICTS_MAX])),
-            "facts": list(explanation.facts),
-            "requests": list(_requests(verdicts)),
-            "conflict": list(_conflict(verdicts)),
-            "paint": painted(moment, pending.pod, refusing),
-        }
+        return answer_tree(moment, explanation, answer)
+
+
+def answer_tree(moment: ShownMoment, explanation: Explanation, answer: Answer) -> dict[str, Any]:
+    """Return an answer as JSON has it, with the devices painted."""
+    pending = explanation.pending
+    verdicts = nearest_first(explanation.verdicts)
+    refusing = [n for v in verdicts if v.texts and not v.is_short for n in v.nodes]
+    return {
+        "cause": answer.cause,
+        "kubernetes": pending.message or "; ".join(explanation.written),
+        "fixes": [
+            {"number": number, "text": fix.text, "node": fix.node, "isAdvice": not fix.changes}
+            for number, fix in enumerate(answer.fixes, 1)
+        ],
+        "nodes": list(map(_verdict, verdicts[:VERDICTS_MAX])),
+        "facts": list(explanation.facts),
+        "requests": list(_requests(verdicts)),
+        "conflict": list(_conflict(verdicts)),
+        "paint": painted(moment, pending.pod, refusing),
+    }
 
 
 def prepare(moment: ShownMoment) -> None:
-    """Find out what questions about a moment share, so that the first one is not the slowest."""
+    """Find out what questions about a moment share, so that the first one is not the slowest.
+
+    Once somebody asks, their question does what is left.
+    """
+    with moment.alone():
+        pass
+    if moment.is_asked:
+        return
     waiting = (pod for pod in moment.snapshot.pods if not pod.spec.node_name and is_active(pod))
     pod = next(waiting, None)
     if pod is None:
         len(moment.published_rows)
-        with moment.alone():
-            return
+        return
     with suppress(PageError):
-        explain_answer(moment, pod.metadata.namespace, pod.metadata.name)
+        if moment.plan is None:
+            with moment.alone() as plan:
+                _tried(moment, plan, pod.metadata.namespace, pod.metadata.name)
+        if not moment.is_asked:
+            explain_answer(moment, pod.metadata.namespace, pod.metadata.name)
 
 
 def answered(moment: ShownMoment, plan: Plan, namespace: str, name: str) -> Answered:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import inf
 from typing import Any, Final
 
@@ -34,11 +35,22 @@ class KeptCluster:
     """A cluster that follows snapshots."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.lock = threading.Lock()  # to be held while a plan is used
+        self._lock = threading.Lock()
+        self.askers = 0  # who use it or wait for it
         self._clock = clock
         self._cluster: Cluster | None = None
         self._objects: dict[tuple[str, str, str], Any] = {}
         self._made_s = 0.0
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait for one's turn; to be taken while a plan is used."""
+        self.askers += 1
+        try:
+            with self._lock:
+                yield
+        finally:
+            self.askers -= 1
 
     def plan(self, snapshot: Snapshot, context: Context) -> Plan:
         """Return the plan of a snapshot in which no pod was tried yet."""

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from typing import Any, Final
 
 from mooring.api.resource.v1 import ResourceClaimSpec
 from mooring.api.tolerations import DeviceName
 from mooring.insight.devices import DeviceUsage
 from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
-from mooring.insight.plan.planner import Plan, plan
+from mooring.insight.plan.planner import Plan, Progress, plan, unwatched
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
 from mooring.insight.whatif import ChangedCluster, apply
+from mooring.kit.lru import LRU
 from mooring.validation.strategy import Context
 from mooring.web.columns import Column
 from mooring.web.fleet import Fleet
 from mooring.web.questions.kept_cluster import ALL_S, EACH_S, KeptCluster
 from mooring.web.scene import Scene
+
+PAINTINGS_MAX: Final = 32
 
 
 class ShownMoment:
@@ -41,6 +45,8 @@ class ShownMoment:
         self._rows, self.context, self.copy_scene = rows, context, copy_scene
         self._kept = kept
         self.plan: Plan | None = None  # of all pending pods, if there is one
+        # What questions have painted, by what it depends on.
+        self.paintings: LRU[Hashable, dict[str, Any]] = LRU(PAINTINGS_MAX)
         if before is not None and _are_same(before.snapshot.slices, snapshot.slices):
             names = ("published", "published_rows") if before.has_rows(rows) else ("published",)
             self.__dict__ |= {
@@ -76,10 +82,15 @@ class ShownMoment:
         """Return the claim spec of a claim or template, None if there is none."""
         return self._claims.get((kind, namespace, name))
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether somebody uses the cluster, or waits for it."""
+        return self._kept.askers > 0
+
     @contextmanager
     def alone(self) -> Iterator[Plan]:
         """Yield a plan in which no pod was tried yet, for this question alone."""
-        with self._kept.lock:
+        with self._kept.turn():
             if self.plan is not None:
                 yield self.plan
             else:
@@ -101,7 +112,7 @@ class ShownMoment:
 
     def placed_in(self, snapshot: Snapshot) -> Plan:
         """Return the plan of a snapshot much like this one; its cluster is not to be used."""
-        with self._kept.lock:
+        with self._kept.turn():
             return self._kept.placed(snapshot, self.context)
 
     def column(self, marks: Iterable[tuple[Iterable[PublishedDevice], int]]) -> Column:
@@ -114,10 +125,10 @@ class ShownMoment:
         return found
 
 
-def bounded_plan(snapshot: Snapshot, context: Context) -> Plan:
+def bounded_plan(snapshot: Snapshot, context: Context, progress: Progress = unwatched) -> Plan:
     """Return the plan of a snapshot, in bounded time, or raise TooManyPodsError."""
     limit = EvaluationLimit(time.monotonic, each_s=EACH_S, all_s=ALL_S)
-    return plan(snapshot, context, limit=limit)
+    return plan(snapshot, context, progress=progress, limit=limit)
 
 
 def _are_same(before: Sequence[object], after: Sequence[object]) -> bool:

@@ -7,7 +7,7 @@ questions may still be on a node that does not take the pod for other reasons.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from mooring.allocator.taints import BLOCKING
@@ -48,9 +48,17 @@ class Ask(NamedTuple):
 
 def painted(moment: ShownMoment, pod: Pod, refusing: Collection[str] = ()) -> dict[str, Any]:
     """Return the question for each device; `refusing` are nodes that do not take the pod."""
-    painter = _Painter(moment, refusing)
-    asks = list(dict.fromkeys(asks_of(pod, moment.find_spec, moment.snapshot)))[:ASKS_MAX]
-    column = [0] * len(moment.devices)
+    asks = dict.fromkeys(asks_of(pod, moment.find_spec, moment.snapshot))
+    key = (tuple(asks)[:ASKS_MAX], frozenset(refusing))
+    found = moment.paintings.get(key)
+    if found is None:
+        found = _paint(_Painter(moment, key[1]), key[0])
+        moment.paintings.put(key, found)
+    return found
+
+
+def _paint(painter: _Painter, asks: Iterable[Ask]) -> dict[str, Any]:
+    column = [0] * painter.count
     for ask in asks:
         column = list(map(max, column, painter.questions(ask)))
     return {"questions": QUESTIONS, "devices": encode(column)}
@@ -81,9 +89,10 @@ def _expressions(device_class: DeviceClass) -> tuple[str, ...]:
 
 
 class _Painter:
-    def __init__(self, moment: ShownMoment, refusing: Collection[str]) -> None:
+    def __init__(self, moment: ShownMoment, refusing: frozenset[str]) -> None:
         self._moment = moment
-        self._refusing = frozenset(refusing)
+        self.count = len(moment.devices)
+        self._refusing = refusing
         context = moment.context
         self._compiler = compiler_for(context.gates, extensions=context.extensions)
         self._matching: dict[str, Column] = {}

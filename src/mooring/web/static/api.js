@@ -111,7 +111,9 @@ let historyTimer = 0;
 /** Read the history while something shows it, again after changes but not more often than that. */
 export function followHistory() {
   effect(() => {
-    const isShown = store.chosen.play.value === "time" || store.chosen.pod.value;
+    // An explanation comes first: it is waited for.
+    const isExplained = store.chosen.pod.value && store.explanation.value?.state !== "loading";
+    const isShown = store.chosen.play.value === "time" || isExplained;
     const isLoaded = store.changes.value > 0 && store.session.value?.history;
     if (!isShown || !isLoaded || inlined || historyTimer) return;
     loadHistory();

@@ -23,21 +23,23 @@ export const DEVICE_STATES = [
 export const NODE_STATES = ["ready", "not ready", "cordoned", "no Node object"];
 export const POD_STATES = ["pending", "scheduled", "running", "finished"];
 
-/** Return the numbers of a column, whichever of its three forms it has. */
+/** Return the numbers of a column, whichever of its four forms it has. */
 export function decodeColumn(column, wide = false) {
   const Numbers = wide ? Float64Array : Int32Array;
   if (Array.isArray(column)) return Numbers.from(column);
   if (column?.rle) return decodeRuns(column.rle, Numbers);
+  if (column?.steps) return decodeRuns(column.steps, Numbers, true);
   let sum = 0;
   return Numbers.from(column?.delta ?? [], (difference) => (sum += difference));
 }
 
-function decodeRuns(runs, Numbers) {
+function decodeRuns(runs, Numbers, areSteps = false) {
   let length = 0;
   for (let i = 1; i < runs.length; i += 2) length += runs[i];
   const decoded = new Numbers(length);
-  for (let i = 0, at = 0; i < runs.length; i += 2) {
-    decoded.fill(runs[i], at, at + runs[i + 1]);
+  for (let i = 0, at = 0, value = 0; i < runs.length; i += 2) {
+    value = areSteps ? value + runs[i] : runs[i];
+    decoded.fill(value, at, at + runs[i + 1]);
     at += runs[i + 1];
   }
   return decoded;

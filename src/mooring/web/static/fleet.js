@@ -128,10 +128,14 @@ function moveTo(x, y, scale) {
 
 // --- moving about -----------------------------------------------------------------------------
 
+function bounded(scale) {
+  const smallest = fitted(layout.value, size.value.width, size.value.height).scale * 0.8;
+  return Math.min(ZOOM_MAX, Math.max(smallest, scale));
+}
+
 function zoomAt(factor, atX, atY) {
   const { x, y, scale } = view.value;
-  const smallest = fitted(layout.value, size.value.width, size.value.height).scale * 0.8;
-  const wanted = Math.min(ZOOM_MAX, Math.max(smallest, scale * factor));
+  const wanted = bounded(scale * factor);
   moveTo(x + atX / scale - atX / wanted, y + atY / scale - atY / wanted, wanted);
 }
 
@@ -217,6 +221,7 @@ function onKey(event) {
 class Canvas extends Component {
   componentDidMount() {
     const place = this.base;
+    this.fingers = new Map(); // that are down, by pointer
     this.observer = new ResizeObserver(() => {
       const { clientWidth: width, clientHeight: height } = place;
       if (width && height) size.value = { width, height };
@@ -284,21 +289,37 @@ class Canvas extends Component {
     }
   }
 
+  /** The middle of the fingers (or of the mouse) and how far apart two are. */
+  grip() {
+    const [one, two = one] = [...this.fingers.values()];
+    return { x: (one.x + two.x) / 2, y: (one.y + two.y) / 2, apart: Math.hypot(one.x - two.x, one.y - two.y) };
+  }
+
+  /** What is under the grip stays under it until the number of fingers changes. */
+  take() {
+    this.drag = this.fingers.size ? { ...this.grip(), camera: view.value, isMoved: this.drag?.isMoved || this.fingers.size > 1 } : null;
+  }
+
   onDown(event) {
-    if (event.button !== 0) return;
-    this.drag = { x: event.offsetX, y: event.offsetY, camera: view.value, isMoved: false };
+    if (event.button !== 0 || this.fingers.size > 1) return;
+    this.fingers.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
     this.canvas.setPointerCapture(event.pointerId);
+    this.take();
   }
 
   onMove(event) {
-    const { drag } = this;
+    const { drag, fingers } = this;
+    if (fingers.has(event.pointerId)) fingers.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
     if (drag?.camera) {
-      const [dx, dy] = [event.offsetX - drag.x, event.offsetY - drag.y];
-      drag.isMoved ||= Math.hypot(dx, dy) > 4;
-      const { x, y, scale } = drag.camera;
-      if (drag.isMoved) moveTo(x - dx / scale, y - dy / scale, scale);
+      const { x, y, apart } = this.grip();
+      drag.isMoved ||= Math.hypot(x - drag.x, y - drag.y) > (event.pointerType === "touch" ? 10 : 4);
+      if (!drag.isMoved) return;
+      const before = drag.camera;
+      const scale = drag.apart ? bounded((before.scale * apart) / drag.apart) : before.scale;
+      moveTo(before.x + drag.x / before.scale - x / scale, before.y + drag.y / before.scale - y / scale, scale);
       return;
     }
+    if (event.pointerType === "touch") return; // fingers do not hover
     const found = this.at(event);
     store.hovered.value = found?.device ?? -1;
     pointer.value = found ? { x: event.offsetX, y: event.offsetY, card: found.card } : null;
@@ -306,8 +327,9 @@ class Canvas extends Component {
 
   onUp(event) {
     const { drag } = this;
-    this.drag = null;
-    if (!drag || drag.isMoved) return;
+    if (!this.fingers.delete(event.pointerId)) return;
+    this.take();
+    if (this.drag || !drag || drag.isMoved || event.type === "pointercancel") return;
     const found = this.at(event);
     if (found?.device !== undefined) selectDevice(found.device);
     else if (found?.card && found.card.node >= 0) store.select("node", found.card.title);
@@ -330,6 +352,7 @@ class Canvas extends Component {
         onPointerDown=${(event) => this.onDown(event)}
         onPointerMove=${(event) => this.onMove(event)}
         onPointerUp=${(event) => this.onUp(event)}
+        onPointerCancel=${(event) => this.onUp(event)}
         onPointerLeave=${() => {
           store.hovered.value = -1;
           pointer.value = null;

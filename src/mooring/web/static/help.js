@@ -6,7 +6,7 @@ const KEYS = [
   ["/", "find a node, pod, claim or device"],
   ["← ↑ → ↓", "select the next device of the map"],
   ["Enter", "show the selected device large"],
-  ["+ −", "zoom; so does the wheel, and a double click shows a node"],
+  ["+ −", "zoom; so do the wheel and two fingers, and a double click shows a node"],
   ["0", "show all of the fleet"],
   ["m t", "map or table"],
   ["c w h", "CEL, what-if, history (time)"],

@@ -1,0 +1,177 @@
+"""The page's history begins with what the store keeps, not with its first viewer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.api.core import Pod
+from mooring.api.core.pod import Container, PodSpec
+from mooring.api.resource.v1 import DeviceClass
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.auth.credentials import ADMIN
+from mooring.apiserver.http.app import PEER
+from mooring.apiserver.server import Assembled, assembled
+from mooring.apiserver.settings import Settings
+from mooring.client.client_factory import in_process_client
+from mooring.client.contract import Client
+from mooring.client.writes import Create, Delete, Target
+from mooring.cluster.page import page_beside
+from mooring.store.memory import MemoryStore
+from mooring.web import store_past
+from mooring.web.fleet import read_fleet
+from tests.cluster.test_page import OBJECTS, TOKENS, Cluster, _roles, meta
+from tests.web.fleets import machine, told
+
+# Certificates are made now, and are valid from a little before.
+BEGUN = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=4)
+Scenario = Callable[[Cluster, Client, "Clock"], Awaitable[None]]
+
+
+def after(minutes: int) -> Timestamp:
+    return Timestamp(BEGUN + timedelta(minutes=minutes))
+
+
+class Clock:
+    """The server's time."""
+
+    def __init__(self) -> None:
+        self.minutes = 0
+
+    def __call__(self) -> Timestamp:
+        return after(self.minutes)
+
+
+def at_cluster(folder: Path, scenario: Scenario) -> None:
+    """Run a scenario in a server whose objects are there before the page."""
+    clock = Clock()
+
+    async def run() -> None:
+        store = MemoryStore(time.monotonic)
+        settings = Settings(folder, port=0, has_rbac=True, tokens=TOKENS, compact_after_s=0)
+        async with (
+            asyncio.timeout(60),
+            assembled(settings, now=clock, store=store) as made,
+            client_of(made) as client,
+        ):
+            for value in (*_roles(), *OBJECTS):
+                await client.write(Create(value))
+            async with page_beside(made, settings) as page:
+                await scenario(Cluster(made, page), client, clock)
+
+    asyncio.run(run())
+
+
+@asynccontextmanager
+async def client_of(made: Assembled) -> AsyncIterator[Client]:
+    assert made.credentials is not None
+    certificate = made.credentials.client_certificate(ADMIN)
+    async with in_process_client(made.application, scope={PEER: certificate}) as client:
+        yield client
+
+
+async def history(cluster: Cluster, token: str = "root") -> dict[str, Any]:
+    status, _, found = await cluster.ask("/ui/history", token=token)
+    assert status == 200, found
+    assert isinstance(found, dict)
+    return found
+
+
+async def fleet_at(cluster: Cluster, revision: int, token: str = "root") -> dict[str, Any]:
+    status, _, tree = await cluster.ask(f"/ui/fleet?at={revision}", token=token)
+    assert status == 200, tree
+    return told(read_fleet(tree))
+
+
+async def make_and_remove(client: Client, clock: Clock) -> None:
+    """Let two pods wait a minute after the beginning, and vanish a minute later."""
+    clock.minutes = 1
+    for space in ("default", "secret"):
+        spec = PodSpec(containers=(Container(name="main", image="none"),))
+        await client.write(Create(Pod(metadata=meta("gone", space), spec=spec)))
+    clock.minutes = 2
+    for space in ("default", "secret"):
+        await client.write(Delete(Target(Pod, space, "gone")))
+    for value in machine("n2"):
+        await client.write(Create(value))
+
+
+def test_what_happened_before_the_first_viewer_is_shown(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, client: Client, clock: Clock) -> None:
+        await make_and_remove(client, clock)
+        found = await history(cluster)
+        marks = [m for m in found["marks"] if m["name"] == "gone" and m["what"] == "Pending"]
+        assert {mark["namespace"] for mark in marks} == {"default", "secret"}
+        assert {mark["time"] for mark in marks} == {str(after(1))}
+        (revision,) = {m["revision"] for m in marks if m["namespace"] == "default"}
+        then = await fleet_at(cluster, revision)
+        assert "default/gone" in then["pods"]
+        assert set(then["nodes"]) == {"n1"}
+        now = await cluster.fleet("root")
+        assert "default/gone" not in now["pods"]
+        assert set(now["nodes"]) == {"n1", "n2"}
+        assert await fleet_at(cluster, found["last"]) == now
+        times = [time for _, time in found["points"]]
+        assert times == sorted(times)
+        assert await fleet_at(cluster, found["first"]) != now
+
+    at_cluster(tmp_path, scenario)
+
+
+def test_the_past_is_shown_within_the_rights_of_viewers(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, client: Client, clock: Clock) -> None:
+        await make_and_remove(client, clock)
+        found = await history(cluster, "ann")
+        assert {m["namespace"] for m in found["marks"] if m["kind"] == "Pod"} == {"default"}
+        revision = max(m["revision"] for m in found["marks"] if m["name"] == "gone")
+        then = await fleet_at(cluster, revision, "ann")
+        assert {name for name in then["pods"] if name.endswith("/gone")} == {"default/gone"}
+
+    at_cluster(tmp_path, scenario)
+
+
+def test_history_begins_where_the_store_was_compacted(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, client: Client, clock: Clock) -> None:
+        await make_and_remove(client, clock)
+        store = cluster.made.context.registry.store
+        oldest = await store.revision()
+        await store.compact(oldest)
+        for name in ("late", "later"):
+            await client.write(Create(DeviceClass(metadata=meta(name))))
+        found = await history(cluster)
+        assert found["first"] == oldest
+        assert "gone" not in {mark["name"] for mark in found["marks"]}
+        assert set((await fleet_at(cluster, oldest))["nodes"]) == {"n1", "n2"}
+
+    at_cluster(tmp_path, scenario)
+
+
+def test_the_past_that_is_read_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_past, "CHANGES_MAX", 5)
+
+    async def scenario(cluster: Cluster, client: Client, clock: Clock) -> None:
+        await make_and_remove(client, clock)
+        found = await history(cluster)
+        assert 2 <= len(found["points"]) <= 6
+        assert found["first"] >= found["last"] - 5
+
+    at_cluster(tmp_path, scenario)
+
+
+def test_large_values_shorten_the_past(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_past, "BYTES_MAX", 500)
+
+    async def scenario(cluster: Cluster, client: Client, clock: Clock) -> None:
+        await make_and_remove(client, clock)
+        found = await history(cluster)
+        assert found["first"] > 1
+        assert await fleet_at(cluster, found["last"]) == await cluster.fleet("root")
+
+    at_cluster(tmp_path, scenario)
