@@ -21,12 +21,12 @@ from mooring.api.kinds import Kind
 from mooring.api.scheduler_config import (
     KubeSchedulerConfiguration,
     duration_ns,
-    duration_text,
     dynamic_resources_args,
 )
 from mooring.api.scheduler_plugin_args import DynamicResourcesArgs
 from mooring.api.scheduling import v1alpha2
 from mooring.api.structs import EXTRA, Open
+from mooring.kit.go_duration import duration_text
 from tests.corpus import corpus
 from tests.strategies import UNKNOWN_NAMES, full, instances
 

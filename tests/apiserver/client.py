@@ -164,12 +164,13 @@ class Client:
         await self.service.dynamic.prepare()
         customs = CustomResourceManager(self.service)
         await customs.load()
+        self.collector = CustomResourceCollector(self.service)
         controllers = (
             NamespaceController(self.service),
             self.service.admission,
             self.service.dynamic,
             customs,
-            CustomResourceCollector(self.service),
+            self.collector,
         )
         going_on = [each.run() for each in controllers]
         self._tasks = {asyncio.create_task(each) for each in going_on}

@@ -133,6 +133,10 @@ def test_of_many_missed_times_only_the_last_gets_a_job() -> None:
         ("*/15 9-17 * jan-mar mon-fri", "2026-01-02T17:45:00", "2026-01-05T09:00:00"),
         ("@weekly", "2026-01-01T00:00:00", "2026-01-04T00:00:00"),
         ("@every 1h30m", "2026-01-01T00:00:00", "2026-01-01T01:30:00"),
+        ("@every 1.5h500ms", "2026-01-01T00:00:00", "2026-01-01T01:30:00"),
+        ("@every 1ms", "2026-01-01T00:00:00", "2026-01-01T00:00:01"),
+        ("@every -1h", "2026-01-01T00:00:00", "2026-01-01T00:00:01"),
+        ("*/99999999999 * * * *", "2026-01-01T00:00:00", "2026-01-01T01:00:00"),
     ],
 )
 def test_the_next_time_of_a_schedule(text: str, after: str, expected: str) -> None:
@@ -166,6 +170,17 @@ def test_a_time_that_the_clock_skips_is_skipped_and_one_shown_twice_comes_twice(
         (
             "x * * * *",
             'failed to parse int from x: strconv.Atoi: parsing "x": invalid syntax',
+        ),
+        (
+            "*/9223372036854775808 * * * *",
+            (
+                "failed to parse int from 9223372036854775808: strconv.Atoi: "
+                'parsing "9223372036854775808": value out of range'
+            ),
+        ),
+        (
+            "@every 5x",
+            'failed to parse duration @every 5x: time: unknown unit "x" in duration "5x"',
         ),
         ("@often", "unrecognized descriptor: @often"),
     ],

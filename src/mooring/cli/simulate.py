@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from mooring.api.scheduler_config import duration_text
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
@@ -42,6 +41,7 @@ from mooring.insight.simulation.result import (
     use_lines,
     workload_rows,
 )
+from mooring.kit.go_duration import duration_text
 from mooring.sources.errors import UnreadableError
 from mooring.sources.inputs import STDIN, InputSource
 

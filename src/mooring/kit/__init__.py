@@ -16,6 +16,7 @@ lru              a cache that evicts the least recently used key first
 generated_names  random uids and name suffixes
 similar_names    which known name was meant
 printable        text from outside, made safe for terminals and logs
+go_duration      durations as Go writes and reads them
 go_quote         strings as Go's %q prints them
 go_platform      Go's names for operating systems and processors
 process_memory   the garbage collector and allocator of a program that runs for long

@@ -13,13 +13,13 @@ clock skips are skipped, and times that it shows twice come twice.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from mooring.kit.go_duration import DurationError, read_duration
 from mooring.kit.go_quote import go_quote
 
 YEARS_MAX: Final = 5  # after which a schedule counts as one that never comes
@@ -36,7 +36,7 @@ _DESCRIPTORS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_INT64_MAX = 2**63 - 1
 _EVERY = "@every "
 
 
@@ -148,14 +148,17 @@ def _descriptor(text: str) -> CronSchedule:
     if text in _DESCRIPTORS:
         return parse_schedule(_DESCRIPTORS[text])
     if text.startswith(_EVERY):
-        written = text.removeprefix(_EVERY)
-        match = _DURATION.fullmatch(written)
-        if not written or match is None or len(written) > 32:
-            words = f"time: invalid duration {go_quote(written)}"
-            raise CronError(f"failed to parse duration {text}: {words}")
-        hours, minutes, seconds = (int(part or 0) for part in match.groups())
-        return CronSchedule(every_s=max(1, hours * 3600 + minutes * 60 + seconds))
+        return CronSchedule(every_s=_whole_seconds(text.removeprefix(_EVERY), text))
     raise CronError(f"unrecognized descriptor: {text}")
+
+
+def _whole_seconds(written: str, text: str) -> int:
+    """Return a duration in whole seconds, at least one, or raise CronError."""
+    try:
+        nanoseconds = read_duration(written)
+    except DurationError as error:
+        raise CronError(f"failed to parse duration {text}: {error}") from None
+    return max(1, nanoseconds // 10**9)
 
 
 def _field(text: str, bounds: _Bounds) -> tuple[set[int], bool]:
@@ -208,8 +211,11 @@ def _number(text: str, bounds: _Bounds) -> int:
 def _integer(text: str) -> int:
     sign = text[:1] if text[:1] in "+-" else ""
     digits = text.removeprefix(sign)
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 10):
-        words = f"strconv.Atoi: parsing {go_quote(text)}: invalid syntax"
+    why = "" if digits.isascii() and digits.isdigit() else "invalid syntax"
+    if not why and (len(digits.lstrip("0")) > 19 or int(digits) > _INT64_MAX):
+        why = "value out of range"
+    if why:
+        words = f"strconv.Atoi: parsing {go_quote(text)}: {why}"
         raise CronError(f"failed to parse int from {text}: {words}")
     number = int(digits)
     if sign == "-" and number:

@@ -24,9 +24,9 @@ from mooring.api.scheduler_config import (
     LeaderElectionConfiguration,
     PluginConfig,
     duration_ns,
-    duration_text,
 )
 from mooring.api.scheduler_plugin_args import API_VERSION, ARGS, PluginArgs, read_args
+from mooring.kit.go_duration import duration_text
 from mooring.validation.errors import (
     OMITTED,
     ErrorList,

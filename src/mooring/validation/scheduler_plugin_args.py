@@ -15,7 +15,7 @@ from mooring.api.core.placement import PreferredSchedulingTerm, TopologySpreadCo
 from mooring.api.field_path import Path
 from mooring.api.gates import Gate, Gates
 from mooring.api.node_affinity import read_node_selector, read_node_term
-from mooring.api.scheduler_config import duration_ns, duration_text
+from mooring.api.scheduler_config import duration_ns
 from mooring.api.scheduler_plugin_args import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
@@ -30,6 +30,7 @@ from mooring.api.scheduler_plugin_args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
+from mooring.kit.go_duration import duration_text
 from mooring.validation.errors import (
     OMITTED,
     ErrorList,

@@ -300,6 +300,38 @@ def test_orphans_stay(client: Client) -> None:
     assert "ownerReferences" not in client.get(f"{CONFIG_MAPS}/mine").json["metadata"]
 
 
+def test_collecting_costs_what_goes_not_what_is_there(client: Client) -> None:
+    define(client, definition())
+    many = range(30)
+    owner = client.post(WIDGETS, widget()).json
+    for index in many:
+        held = config_map(f"held-{index}", ownerReferences=owned_by(owner))
+        held["metadata"]["finalizers"] = ["example.com/wait"]
+        client.post(CONFIG_MAPS, held)
+    client.delete(f"{WIDGETS}/w?propagationPolicy=Foreground")
+    for index in many:
+        url = f"{CONFIG_MAPS}/held-{index}"
+        client.until(lambda url=url: client.get(url).json["metadata"].get("deletionTimestamp"))
+        client.patch(url, {"metadata": {"finalizers": None}}, MERGE_PATCH)
+    client.until(lambda: not client.get(CONFIG_MAPS).json["items"])
+    client.until(lambda: client.get(f"{WIDGETS}/w").status == 404)
+    assert 30 <= client.collector.judged <= 4 * 30
+
+
+def test_objects_of_built_in_owners_are_not_judged(client: Client) -> None:
+    define(client, definition())
+    owner = {"apiVersion": "v1", **client.post(CONFIG_MAPS, config_map("owner")).json}
+    client.delete(f"{CONFIG_MAPS}/owner")
+    for index in range(20):
+        client.post(CONFIG_MAPS, config_map(f"left-{index}", ownerReferences=owned_by(owner)))
+    mine = widget()
+    mine["metadata"]["ownerReferences"] = owned_by(owner)
+    client.post(WIDGETS, mine)
+    client.until(lambda: client.get(f"{WIDGETS}/w").status == 404)
+    assert len(client.get(CONFIG_MAPS).json["items"]) == 20
+    assert client.collector.judged <= 2
+
+
 def test_a_namespace_takes_custom_resources_along(client: Client) -> None:
     define(client, definition())
     client.post("/api/v1/namespaces", {"metadata": {"name": "team"}})

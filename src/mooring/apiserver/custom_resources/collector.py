@@ -9,14 +9,17 @@ Background   dependents are deleted when all their owners are gone
 Foreground   a custom owner with `foregroundDeletion` waits for the dependents that block it
 Orphan       a custom owner with `orphan` waits until nobody refers to it any more
 
+An event costs what it changes, however many objects there are: dependents are judged when an owner
+goes or begins to wait, an owner when its last blocking dependent goes.
+
 # traced: an object as far as owners and dependents matter
+# dependents, blocking: objects that refer to an owner, and those that it waits for
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -42,6 +45,7 @@ LOG = logging.getLogger(__name__)
 ROOT = "/registry/"
 PLACE = "collecting custom resources"
 RETRY_AFTER_S = 1.0
+PAGE = 500
 
 
 class _Reference(Struct, frozen=True, rename="camel"):
@@ -74,10 +78,14 @@ class CustomResourceCollector:
     """Deletes what nobody owns any more."""
 
     def __init__(self, server: ServerContext) -> None:
+        self.judged = 0  # how often an object was compared with its owners
         self._server = server
         self._traced: dict[str, tuple[str, _Metadata]] = {}  # key and metadata by uid
         self._dependents: dict[str, set[str]] = {}  # uids by the uid of an owner
+        self._blocking: dict[str, set[str]] = {}  # those of them with blockOwnerDeletion
         self._waiting: dict[str, None] = {}  # uids to look at, in order
+        self._freed: dict[str, None] = {}  # uids of owners that lost a dependent
+        self._names = _Names(server)
 
     async def run(self) -> None:
         """Follow the store while custom resources are served."""
@@ -94,13 +102,9 @@ class CustomResourceCollector:
 
     async def _follow(self) -> None:
         store = self._server.registry.store
-        self._traced.clear()
-        self._dependents.clear()
-        page = await store.list(ROOT)
-        for entry in page.entries:
-            self._put(entry)
-        await self._work()
-        watch = await store.watch(ROOT, after=page.revision)
+        for known in (self._traced, self._dependents, self._blocking, self._freed):
+            known.clear()
+        watch = await store.watch(ROOT, after=await self._read())
         try:
             async for event in watch:
                 match event:
@@ -116,6 +120,21 @@ class CustomResourceCollector:
 
     # --- what there is ----------------------------------------------------------------------------
 
+    async def _read(self) -> int:
+        """Look at everything as of one revision, and return it; others work between the pages."""
+        store = self._server.registry.store
+        page = await store.list(ROOT, limit=PAGE)
+        revision = page.revision
+        while True:
+            for entry in page.entries:
+                self._put(entry)
+            await asyncio.sleep(0)
+            if not page.remaining:
+                await self._work()
+                return revision
+            after = page.entries[-1].key
+            page = await store.list(ROOT, limit=PAGE, after=after, at=revision)
+
     def _put(self, entry: Entry) -> None:
         metadata = _metadata_of(entry)
         if metadata is None:
@@ -126,6 +145,8 @@ class CustomResourceCollector:
         self._traced[metadata.uid] = (entry.key, metadata)
         for reference in metadata.owner_references:
             self._dependents.setdefault(reference.uid, set()).add(metadata.uid)
+            if reference.block_owner_deletion:
+                self._blocking.setdefault(reference.uid, set()).add(metadata.uid)
         if metadata.owner_references or {ORPHAN, FOREGROUND} & set(metadata.finalizers):
             self._waiting[metadata.uid] = None
 
@@ -136,27 +157,30 @@ class CustomResourceCollector:
         known = self._traced.pop(metadata.uid, None)
         if known is not None:
             self._forget_owners(known[1])
-            for reference in known[1].owner_references:
-                self._waiting[reference.uid] = None  # It may wait for this one.
         if metadata.uid in self._dependents:
             self._waiting[metadata.uid] = None
 
     def _forget_owners(self, metadata: _Metadata) -> None:
         for reference in metadata.owner_references:
-            found = self._dependents.get(reference.uid)
-            if found is not None:
-                found.discard(metadata.uid)
-                if not found:
-                    del self._dependents[reference.uid]
+            for held in (self._dependents, self._blocking):
+                found = held.get(reference.uid)
+                if found is not None:
+                    found.discard(metadata.uid)
+                    if not found:
+                        del held[reference.uid]
+            self._freed[reference.uid] = None
 
     # --- what follows -----------------------------------------------------------------------------
 
     async def _work(self) -> None:
-        while self._waiting:
-            uid = next(iter(self._waiting))
-            del self._waiting[uid]
+        while self._waiting or self._freed:
+            step, uids = self._look_at, self._waiting
+            if not uids:
+                step, uids = self._release_if_free, self._freed
+            uid = next(iter(uids))
+            del uids[uid]
             try:
-                await self._look_at(uid)
+                await step(uid)
             except StatusError as error:
                 if error.status.reason not in ("NotFound", "Conflict"):
                     LOG.warning("%s: %s", PLACE, error)
@@ -175,7 +199,7 @@ class CustomResourceCollector:
         if metadata.deletion_timestamp is None:
             await self._judge(uid)
             return
-        resource = self._resource_of(key)
+        resource = self._names.resource_of(key)
         if resource is None or resource.definition is None:
             return
         dependents = sorted(self._dependents.get(uid, ()))
@@ -186,13 +210,16 @@ class CustomResourceCollector:
         elif FOREGROUND in metadata.finalizers:
             for dependent in dependents:
                 await self._judge(dependent)
-            if not any(self._blocks(dependent, uid) for dependent in dependents):
-                await self._release(resource, metadata, FOREGROUND)
+            await self._release_if_free(uid)
 
-    def _blocks(self, dependent: str, owner: str) -> bool:
-        known = self._traced.get(dependent)
-        references = () if known is None else known[1].owner_references
-        return any(each.uid == owner and each.block_owner_deletion for each in references)
+    async def _release_if_free(self, uid: str) -> None:
+        """Let a custom owner go that waited for dependents, of which none blocks it any more."""
+        known = self._traced.get(uid)
+        if known is None or uid in self._blocking or not _waits(known[1]):
+            return
+        resource = self._names.resource_of(known[0])
+        if resource is not None and resource.definition is not None:
+            await self._release(resource, known[1], FOREGROUND)
 
     async def _judge(self, uid: str) -> None:
         """Delete an object whose owners are all gone or wait for it; drop references to others."""
@@ -200,21 +227,22 @@ class CustomResourceCollector:
         if known is None or known[1].deletion_timestamp is not None:
             return
         key, metadata = known
-        resource = self._resource_of(key)
+        resource = self._names.resource_of(key)
         if resource is None:
             return
-        is_mine = resource.definition is not None
-        solid, lost = 0, set()
-        for reference in metadata.owner_references:
-            owner = self._owner_resource(reference)
-            is_mine = is_mine or (owner is not None and owner.definition is not None)
-            if await self._is_solid(reference, owner, metadata.namespace):
-                solid += 1
-            else:
-                lost.add(reference.uid)
-        if not is_mine or not lost:
+        owners = [(each, self._names.of_owner(each)) for each in metadata.owner_references]
+        concerned = (resource, *(owner for _, owner in owners if owner is not None))
+        if all(each.definition is None for each in concerned):
+            return  # The garbage collector of the controllers knows them all.
+        self.judged += 1
+        lost = {
+            reference.uid
+            for reference, owner in owners
+            if not await self._is_solid(reference, owner, metadata.namespace)
+        }
+        if not lost:
             return
-        if solid:
+        if len(lost) < len({reference.uid for reference, _ in owners}):
             await self._free(uid, lost)
             return
         options = DeleteOptions(
@@ -229,16 +257,18 @@ class CustomResourceCollector:
         if owner is None or (owner.namespaced and not namespace):
             return True
         where = namespace if owner.namespaced else ""
+        known = self._traced.get(reference.uid)
+        if known is not None and known[0] == owner.key(where, reference.name):
+            return not _waits(known[1])
         found = await self._server.registry.find(owner, where, reference.name)
         if found is None or found.metadata.uid != reference.uid:
             return False
-        is_deleted = found.metadata.deletion_timestamp is not None
-        return not (is_deleted and FOREGROUND in found.metadata.finalizers)
+        return not _waits(found.metadata)
 
     async def _free(self, uid: str, owners: set[str]) -> None:
         """Remove references to owners from an object."""
         known = self._traced.get(uid)
-        resource = None if known is None else self._resource_of(known[0])
+        resource = None if known is None else self._names.resource_of(known[0])
         if known is None or resource is None:
             return
 
@@ -257,23 +287,40 @@ class CustomResourceCollector:
 
         await self._server.registry.change(resource, metadata.namespace, metadata.name, released)
 
-    # --- resources --------------------------------------------------------------------------------
 
-    def _resource_of(self, key: str) -> Resource | None:
+class _Names:
+    """The resources by the parts of keys, and by the kinds in references to owners."""
+
+    def __init__(self, server: ServerContext) -> None:
+        self._resources = server.resources
+        self._generation = -1
+        self._plurals: dict[tuple[str, str], Resource] = {}
+        self._kinds: dict[tuple[str, str], Resource] = {}
+
+    def resource_of(self, key: str) -> Resource | None:
         """Return the resource of a key."""
+        self._refresh()
         group, plural = key.removeprefix(ROOT).split("/")[:2]
-        return self._by_name().get(("" if group == "core" else group, plural))
+        return self._plurals.get(("" if group == "core" else group, plural))
 
-    def _owner_resource(self, reference: _Reference) -> Resource | None:
+    def of_owner(self, reference: _Reference) -> Resource | None:
+        """Return the resource that a reference means."""
+        self._refresh()
         group = reference.api_version.rpartition("/")[0]
-        found = (r for r in self._all() if r.group == group and r.any_kind.name == reference.kind)
-        return next(found, None)
+        return self._kinds.get((group, reference.kind))
 
-    def _all(self) -> Iterator[Resource]:
-        return (resource for resource in self._server.resources.all() if resource.kinds)
+    def _refresh(self) -> None:
+        if self._generation == self._resources.generation:
+            return
+        self._generation = self._resources.generation
+        known = [resource for resource in self._resources.all() if resource.kinds]
+        self._plurals = {(each.group, each.plural): each for each in known}
+        self._kinds = {(each.group, each.any_kind.name): each for each in reversed(known)}
 
-    def _by_name(self) -> dict[tuple[str, str], Resource]:
-        return {(resource.group, resource.plural): resource for resource in self._all()}
+
+def _waits(metadata: Any) -> bool:
+    """Return whether an owner is deleted and waits for its dependents."""
+    return metadata.deletion_timestamp is not None and FOREGROUND in metadata.finalizers
 
 
 def _metadata_of(entry: Entry) -> _Metadata | None:
