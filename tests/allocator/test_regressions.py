@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from conformance._allocation import Problem
 from conformance.allocator import filled
 from mooring.allocator import Allocated, AllocationFailed, Inventory, Unsatisfied, allocate, search
 from mooring.allocator.allocation import Budget
+from mooring.allocator.pools import Pool
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     Counter,
@@ -111,12 +111,19 @@ def test_a_claim_over_the_limit_goes_back_past_devices_with_a_fault() -> None:
 
 def test_an_inventory_keeps_nothing_of_a_pool_that_was_replaced() -> None:
     inventory = Inventory()
-    inventory.put_slice(slice_("devices", DRIVER, [_device("d0")]))
-    pool = weakref.ref(inventory.view(node()).seen[0])
-    inventory.put_slice(slice_("devices", DRIVER, [_device("d1")]))
+    inventory.put_slice(slice_("devices", DRIVER, [_device("replaced")]))
+    assert _pools_with("replaced", inventory) == 1
+    inventory.put_slice(slice_("devices", DRIVER, [_device("new")]))
+    assert _pools_with("new", inventory) == 1
+    assert _pools_with("replaced", inventory) == 0
+
+
+def _pools_with(device: str, inventory: Inventory) -> int:
+    """Return how many pools in memory have a device, after a look at the node."""
     inventory.view(node())
     gc.collect()
-    assert pool() is None
+    pools = [each for each in gc.get_objects() if isinstance(each, Pool)]
+    return sum(device in [each.name for each in pool.devices] for pool in pools)
 
 
 def test_a_result_has_the_amounts_as_the_request_writes_them() -> None:

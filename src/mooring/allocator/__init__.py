@@ -21,21 +21,16 @@ feasibility   decides that a part of the search has no solution
 remaining     the demand that is left, and which parts are interchangeable
 bounds        demand that cannot be met, by counting
 bin_packing   demand on devices that can be shared
-allocation    the entry points, and the AllocationResult of each claim
+results       the AllocationResult of each claim
+outcomes      the answers: allocated, unsatisfied, failed
+allocation    the entry points
 trace         why claims get no devices
 """
 
-from mooring.allocator.allocation import (
-    Allocated,
-    AllocationFailed,
-    AllocationOutcome,
-    Unsatisfied,
-    allocate,
-    allocate_prepared,
-    prepare,
-)
+from mooring.allocator.allocation import allocate, allocate_prepared, prepare
 from mooring.allocator.features import ALL_FEATURES, Features
 from mooring.allocator.inventory import Inventory
+from mooring.allocator.outcomes import Allocated, AllocationFailed, AllocationOutcome, Unsatisfied
 
 __all__ = [
     "ALL_FEATURES",

@@ -21,7 +21,7 @@ from mooring.allocator.pools import bits, mask_of
 from mooring.allocator.problem import Problem, Slot
 from mooring.allocator.remaining import SlotGroup
 from mooring.allocator.rules.base import States
-from mooring.allocator.rules.consumption import ConsumptionRule
+from mooring.allocator.rules.consumption import ConsumptionRule, field_width
 
 Vector = tuple[int, ...]
 
@@ -329,7 +329,7 @@ def _column(
                 if bin_.at_most[group]:
                     least[group] = 0
             continue
-        width = problem.capacity_width(position)
+        width = field_width(problem.view, position)
         shift = fields.index(name) * width
         mask = (1 << width - 1) - 1
         left.append(bin_.left >> shift & mask)

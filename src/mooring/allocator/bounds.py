@@ -24,7 +24,7 @@ from mooring.allocator.problem import Problem, Slot
 from mooring.allocator.remaining import SlotGroup
 from mooring.allocator.rules.base import States
 from mooring.allocator.rules.constraints import DistinctAttribute, Element
-from mooring.allocator.rules.consumption import AccountField, ConsumptionRule
+from mooring.allocator.rules.consumption import AccountField, ConsumptionRule, field_width
 
 
 def devices_suffice(groups: Sequence[SlotGroup], shareable: int) -> bool:
@@ -300,7 +300,7 @@ def _capacity_kinds(problem: Problem, amounts: ConsumptionRule) -> list[_Capacit
     for position, account in amounts.capacity.items():
         if not view.shareable >> position & 1:
             continue
-        width = problem.capacity_width(position)
+        width = field_width(problem.view, position)
         for place, name in enumerate(sorted(view.devices[position].capacity)):
             field = AccountField(account, place * width, (1 << width - 1) - 1)
             names.setdefault(name, {})[position] = field

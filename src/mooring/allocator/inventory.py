@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
-from weakref import WeakValueDictionary
 
 from mooring.allocator.errors import BudgetError
 from mooring.allocator.features import ALL_FEATURES, Features
@@ -50,8 +49,6 @@ class Inventory:
         self._shared_version = 0
         self._changes = 0  # how often a slice was put or removed
         self._unusual = UnusualSlices()
-        # Facts refer to their pool, so a cache by pool must be weak: views keep them alive.
-        self._facts: WeakValueDictionary[Pool, PoolFacts] = WeakValueDictionary()
         self._views: dict[str, NodeView] = {}
         self._published = PublishedTables(with_lists=features.list_type_attributes)
         self._counters = PublishedCounters()
@@ -255,10 +252,11 @@ class Inventory:
         return [self._shared_version, *[pool.version for pool in local.values()]]
 
     def _facts_of(self, pool: Pool) -> PoolFacts:
-        facts = self._facts.get(pool)
+        known = self._pools[pool.id].facts
+        facts = known.get(pool)
         if facts is None:
             facts = PoolFacts(pool, self.features, self.compiler, self._published, self._counters)
-            self._facts[pool] = facts
+            known[pool] = facts
         return facts
 
 

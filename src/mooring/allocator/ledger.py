@@ -25,31 +25,37 @@ class LedgerEntry(NamedTuple):
     result: DeviceRequestAllocationResult
 
 
-class DeviceEntries(list[LedgerEntry]):
+class DeviceEntries:
     """The entries of one device, and how much of each capacity its shares consume, in nano."""
 
-    __slots__ = ("_consumed",)
+    __slots__ = ("_consumed", "listed")
 
     def __init__(self) -> None:
-        super().__init__()
+        self.listed: list[LedgerEntry] = []
         self._consumed: dict[str, int] | None = None  # summed up when somebody asks
+
+    def __iter__(self) -> Iterator[LedgerEntry]:
+        return iter(self.listed)
+
+    def __len__(self) -> int:
+        return len(self.listed)
 
     @property
     def consumed(self) -> Mapping[str, int]:
         """How much of each capacity the shares consume, in nano."""
         if self._consumed is None:
-            self._consumed = consumed_by_shares(self)
+            self._consumed = consumed_by_shares(self.listed)
         return self._consumed
 
     def put(self, entry: LedgerEntry) -> None:
         """Add an entry."""
-        self.append(entry)
+        self.listed.append(entry)
         if self._consumed is not None:
             self._count(entry.result, 1)
 
     def take_back(self, entry: LedgerEntry) -> None:
         """Remove an entry."""
-        self.remove(entry)
+        self.listed.remove(entry)
         if self._consumed is not None:
             self._count(entry.result, -1)
 
@@ -137,7 +143,7 @@ class Ledger:
                 pool.note(result.device)
                 entries = pool.devices[result.device]
                 entries.take_back(LedgerEntry(key, result))
-                if not entries:
+                if not entries.listed:
                     del pool.devices[result.device]
 
     def version(self, pool: PoolKey) -> int:
@@ -159,23 +165,23 @@ class Ledger:
         """Return the devices of a claim, including those with admin access."""
         return self._claims.get(claim, ())
 
-    def has_owner(self, entries: Iterable[LedgerEntry]) -> bool:
+    def has_owner(self, entries: DeviceEntries) -> bool:
         """Return whether one of the entries of a device is for the whole of it."""
         if self._shares_are_whole:
             return True
-        return None in map(_share_id, entries)
+        return None in map(_share_id, entries.listed)
 
-    def has_shares(self, entries: Iterable[LedgerEntry]) -> bool:
+    def has_shares(self, entries: DeviceEntries) -> bool:
         """Return whether one of the entries of a device is for a share."""
         if self._shares_are_whole:
             return False
-        return any(entry.result.share_id is not None for entry in entries)
+        return any(entry.result.share_id is not None for entry in entries.listed)
 
     def conflicts(self) -> Iterator[DeviceKey]:
         """Yield the devices that are allocated twice although they cannot be shared."""
         for (driver, pool), found in self._pools.items():
             for device, entries in found.devices.items():
-                if len(entries) > 1 and self.has_owner(entries):
+                if len(entries.listed) > 1 and self.has_owner(entries):
                     yield driver, pool, device
 
     @property

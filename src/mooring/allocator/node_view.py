@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -93,6 +92,10 @@ class NodeView:
         self._taken = AllocatedState(0, 0, (), {}, ())
         self._taken_versions: Sequence[int] = ()
         self._taken_changes = -1
+        self._published: tuple[PublishedDevice, ...] | None = None
+        self._this_node: NodeSelector | None = None
+        self._has_odd_selectors: bool | None = None
+        self._node_matches: tuple[int, dict[int, str]] | None = None
         # Caches of others that live as long as the view.
         self.problems: dict[Any, Any] = {}
         self.hopeless: dict[
@@ -104,10 +107,13 @@ class NodeView:
         """Return whether the view shows this node with these pools."""
         return self._versions == versions and (node is self.node or node == self.node)
 
-    @cached_property
+    @property
     def published(self) -> tuple[PublishedDevice, ...]:
         """The devices, each with its slice."""
-        return tuple([entry for facts in self.pools for entry in facts.pool.published])
+        if self._published is None:
+            listed = [entry for facts in self.pools for entry in facts.pool.published]
+            self._published = tuple(listed)
+        return self._published
 
     def slice_of(self, position: int) -> ResourceSlice:
         """Return the slice that publishes a device."""
@@ -123,19 +129,25 @@ class NodeView:
         """Return which pool a device is in."""
         return bisect_right(self.offsets, position) - 1 if len(self.offsets) > 1 else 0
 
-    @cached_property
+    @property
     def this_node(self) -> NodeSelector:
         """The selector that matches this node only."""
-        requirement = _new_requirement(
-            key="metadata.name", operator="In", values=(self.node.metadata.name,)
-        )
-        term = _new_term(match_fields=(requirement,))
-        selector: NodeSelector = _new_selector(node_selector_terms=(term,))
-        return selector
+        if self._this_node is None:
+            requirement = _new_requirement(
+                key="metadata.name", operator="In", values=(self.node.metadata.name,)
+            )
+            term = _new_term(match_fields=(requirement,))
+            self._this_node = _new_selector(node_selector_terms=(term,))
+        return self._this_node
 
-    @cached_property
+    @property
     def has_odd_selectors(self) -> bool:
         """Whether some device has a node selector that no result can express."""
+        if self._has_odd_selectors is None:
+            self._has_odd_selectors = self._finds_odd_selectors()
+        return self._has_odd_selectors
+
+    def _finds_odd_selectors(self) -> bool:
         slices = [slice_ for facts in self.pools for slice_ in facts.pool.slices]
         selectors = [
             *[slice_.spec.node_selector for slice_ in slices],
@@ -190,9 +202,14 @@ class NodeView:
         features = self.node.status.declared_features
         return self.features.optional_node_operations and NODE_OPERATIONS in features
 
-    @cached_property
+    @property
     def node_matches(self) -> tuple[int, dict[int, str]]:
-        """Return the devices whose own node selection selects this node, and errors."""
+        """The devices whose own node selection selects this node, and errors."""
+        if self._node_matches is None:
+            self._node_matches = self._match_node()
+        return self._node_matches
+
+    def _match_node(self) -> tuple[int, dict[int, str]]:
         matching = 0
         unreadable: dict[int, str] = {}
         for position in bits(self.by_device):
@@ -264,11 +281,11 @@ class NodeView:
             if shared & bit:
                 shared ^= bit
                 del capacity[position]
-            if not entries:
+            if entries is None:
                 continue
             if ledger.has_owner(entries):
                 whole |= bit
-                if len(entries) == 1:
+                if len(entries.listed) == 1:
                     continue  # as most often
             if ledger.has_shares(entries):
                 shared |= bit

@@ -60,7 +60,6 @@ class PoolFacts:
     """Facts about the devices of one pool."""
 
     __slots__ = (
-        "__weakref__",
         "_batch",
         "_compiler",
         "_counters",

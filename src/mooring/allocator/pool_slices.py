@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.features import Features
@@ -28,6 +28,9 @@ from mooring.allocator.pools import (
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import CounterSet, Device, ResourceSlice
 
+if TYPE_CHECKING:
+    from mooring.allocator.pool_facts import PoolFacts
+
 _device_name = attrgetter("name")
 _consumes_counters = attrgetter("consumes_counters")
 
@@ -35,7 +38,10 @@ _consumes_counters = attrgetter("consumes_counters")
 class PoolSlices:
     """All slices of one pool, of whatever generation and node, and the pools they make."""
 
-    __slots__ = ("_built", "_by_node", "_features", "_slices", "id", "shared_count", "version")
+    __slots__ = (
+        *("_built", "_by_node", "_features", "_slices"),
+        *("facts", "id", "shared_count", "version"),
+    )
 
     def __init__(self, pool_id: PoolId, features: Features) -> None:
         self.id = pool_id
@@ -45,6 +51,7 @@ class PoolSlices:
         self._slices: dict[str, ResourceSlice] = {}
         self._by_node: _SlicesByNode | None = None  # computed on demand
         self._built: dict[tuple[str, ...], Pool | None] | None = None
+        self.facts: dict[Pool, PoolFacts] = {}  # of these pools, kept here by the inventory
 
     @property
     def is_empty(self) -> bool:
@@ -79,7 +86,7 @@ class PoolSlices:
     def put(self, key: str, slice_: ResourceSlice, version: int) -> None:
         """Add a slice; no two changes, of whatever pool, have the same version."""
         self.version = version
-        self._by_node = self._built = None
+        self._forget_pools()
         self._slices[key] = slice_
         if not slice_.spec.node_name:
             self.shared_count += 1
@@ -87,9 +94,13 @@ class PoolSlices:
     def remove(self, key: str, version: int) -> None:
         """Forget a slice."""
         self.version = version
-        self._by_node = self._built = None
+        self._forget_pools()
         if not self._slices.pop(key).spec.node_name:
             self.shared_count -= 1
+
+    def _forget_pools(self) -> None:
+        self._by_node = self._built = None
+        self.facts.clear()
 
     def seen_by(self, node: Node) -> Pool | None:
         """Return the pool as the node sees it; None if it does not, or only an old one."""

@@ -62,7 +62,6 @@ class Pool:
     """
 
     __slots__ = (
-        "__weakref__",
         "_other_slices",
         "_others",
         "_published",

@@ -15,7 +15,7 @@ only the number that is left matters.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from mooring.allocator.pools import bits, mask_of
@@ -160,7 +160,7 @@ class Witness:
 class Component(NamedTuple):
     """Devices whose amounts depend on each other."""
 
-    type: object
+    type: Hashable
     first: int  # the lowest position
     devices: int
     fields: tuple[AccountField, ...]  # of counters

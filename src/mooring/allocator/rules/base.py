@@ -62,7 +62,7 @@ class InUseRule(NarrowingRule):
     index = 0
 
     def __init__(self, whole: int, shareable: int) -> None:
-        self.start: Picks = (whole, 0, -1, 0)
+        self.start = (whole, 0, -1, 0)
         self.shareable = shareable
 
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
 
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.pools import bits
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 Element = str | int | tuple[str, bool | str]
 ANY: tuple[Element, ...] = (("any", ""),)  # not a value of any attribute
+TABLES_MAX = 4096  # of published attributes that pools may share
 SHORT_MAX = 4  # elements of a list that are taken in one by one
 
 
@@ -53,7 +53,11 @@ class Constraint(NarrowingRule):
 class MatchAttribute(Constraint):
     """All devices have a value in common. State: the elements that all have; ANY: no device."""
 
-    start: tuple[Element, ...] = ANY
+    def __init__(
+        self, index: int, attribute: str, tables: Mapping[SubRequest, AttributeTable]
+    ) -> None:
+        super().__init__(index, attribute, tables)
+        self.start = ANY
 
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:
         """Return the candidates that have one of the common elements."""
@@ -77,17 +81,17 @@ class MatchAttribute(Constraint):
 
 # How many devices, their elements, and the devices with one of these in the table they came from.
 Used = tuple[int, frozenset[Element], int]
+NOTHING_USED: Used = (0, frozenset(), 0)
 
 
 class DistinctAttribute(Constraint):
     """No two devices have a value in common."""
 
-    start: Used = (0, frozenset(), 0)
-
     def __init__(
         self, index: int, attribute: str, tables: Mapping[SubRequest, AttributeTable]
     ) -> None:
         super().__init__(index, attribute, tables)
+        self.start = NOTHING_USED
         # The devices with an element are known from the start, unless they are asked one by one.
         self._has_one_table = len({id(table) for table in tables.values()}) == 1 and not any(
             table.is_lazy for table in tables.values()
@@ -160,14 +164,11 @@ class AttributeTable:
 
 
 class PublishedTables:
-    """Tables of published attributes; pools whose devices have the same values share one.
-
-    A table exists as long as some pool uses it.
-    """
+    """Tables of published attributes; pools whose devices have the same values share one."""
 
     def __init__(self, *, with_lists: bool) -> None:
         self._with_lists = with_lists
-        self._tables: WeakValueDictionary[Hashable, AttributeTable] = WeakValueDictionary()
+        self._tables: dict[Hashable, AttributeTable] = {}
 
     def table(self, devices: Sequence[Device], driver: str, attribute: str) -> AttributeTable:
         """Return the table of devices, the first of which is at position 0."""
@@ -180,6 +181,8 @@ class PublishedTables:
             for position, each in enumerate(found):
                 if each is not None:
                     table.add(position, elements_of(each, with_lists=self._with_lists))
+            if len(self._tables) >= TABLES_MAX:
+                self._tables.clear()  # Those in use stay with their pools.
             self._tables[key] = table
         return table
 
@@ -289,13 +292,12 @@ def typed(element: Element) -> tuple[str, int | bool | str]:
 
 SetKey = tuple[int, str]  # pool, counter set
 Groups = frozenset[str]
+NO_SETS: Mapping[SetKey, Groups] = {}
 NO_GROUPS: Groups = frozenset([""])  # as if such devices were a group of their own
 
 
 class CompatibilityRule(Rule):
     """Devices on one counter set need a group that all of them are in."""
-
-    start: Mapping[SetKey, Groups] = {}
 
     def __init__(
         self,
@@ -306,6 +308,7 @@ class CompatibilityRule(Rule):
         shared: int,
     ) -> None:
         self.index = index
+        self.start = NO_SETS
         self.baseline = baseline
         self.groups = groups  # by position
         self.shared = shared

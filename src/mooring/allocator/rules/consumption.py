@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from mooring.allocator.requests import Requirements
 
 
+NOTHING_TAKEN: Mapping[int, int] = {}
+
+
 class AccountField(NamedTuple):
     """The position of an amount in its account, and the value of one unit, in nano."""
 
@@ -40,8 +43,6 @@ class AccountField(NamedTuple):
 
 class ConsumptionRule(Rule):
     """No account is overdrawn. State: the charged accounts, and the remaining amount of each."""
-
-    start: Mapping[int, int] = {}
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class ConsumptionRule(Rule):
         shared: int,
     ) -> None:
         self.index = index
+        self.start = NOTHING_TAKEN
         self.fixed = fixed  # accounts that are looked at but not charged
         self.left = left  # by account; None: more is taken than there is
         self.guards = guards

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.allocator.allocation import node_selector
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.features import Features
 from mooring.allocator.ledger import Ledger
@@ -23,6 +22,7 @@ from mooring.allocator.pool_slices import PoolSlices
 from mooring.allocator.pools import Pool, PoolId, PoolState
 from mooring.allocator.problem import Problem
 from mooring.allocator.requests import RequestPlan, plan_of
+from mooring.allocator.results import node_selector
 from mooring.allocator.search import Pick
 from mooring.allocator.trace import RejectionCause, causes_against
 from mooring.api.core.node import Node

@@ -8,9 +8,10 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from mooring.allocator.allocation import Allocated, allocate
+from mooring.allocator.allocation import allocate
 from mooring.allocator.features import Features
 from mooring.allocator.inventory import Inventory
+from mooring.allocator.outcomes import Allocated
 from mooring.api.core import Pod
 from mooring.api.core.pod import Container, PodSchedulingGate, PodSpec
 from mooring.api.gates import Gates
