@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -18,12 +19,14 @@ from mooring.api.resource.v1 import (
 from mooring.web.asking import Asking
 from mooring.web.errors import DeadlineError, UnusableError
 from mooring.web.questions.cel import cel_answer
+from mooring.web.questions.explain import explain_answer
 from mooring.web.questions.moment import ShownMoment
 from mooring.web.questions.paint import painted
+from mooring.web.questions.what_if import what_if_answer
 from mooring.web.rights import ALL
 from mooring.web.view import Views
 from tests.insight.topologies import device, node, slice_of
-from tests.web.fleets import feed_of, machine, waiting
+from tests.web.fleets import SMALL, feed_of, machine, waiting
 
 
 def until(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[], Any]:
@@ -121,3 +124,24 @@ def test_a_pod_with_expressions_that_are_too_much_is_explained_without_paint() -
     (pod,) = moment.snapshot.pods
     assert painted(moment, pod, interrupt=Interrupts(1)) is None
     assert painted(moment, pod, interrupt=Interrupts(1_000_000)) is not None
+
+
+# --- questions that are large or long ---------------------------------------------------------
+
+
+def test_what_if_adds_a_bounded_number_of_machines() -> None:
+    moment = moment_of(SMALL)
+    for changes in (
+        ["add-profile dgx-h100=1001"],
+        ["add-profile dgx-h100=10000"] * 50,
+        ["add-profile dgx-h100=1", "add-profile gb200-nvl72=100"],
+    ):
+        with pytest.raises(UnusableError, match=r"at most (1,000|999) can be added here"):
+            what_if_answer(moment, changes)
+
+
+def test_a_pod_is_explained_while_another_question_has_the_kept_cluster() -> None:
+    moment = moment_of(SMALL)
+    expected = explain_answer(moment, "team", "big")
+    with moment.alone(), ThreadPoolExecutor(1) as threads:
+        assert threads.submit(explain_answer, moment, "team", "big").result(60) == expected

@@ -1,14 +1,16 @@
 """The scheduler's cluster, kept while objects change, for questions about single pods.
 
 Making it takes a second or two for thousands of nodes, and most questions are about a cluster that
-differs from the last one in a few objects. One question at a time may use it.
+differs from the last one in a few objects. One question at a time may use it; who waits for a long
+one gets another cluster instead, which is made anew.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import inf
 from typing import Any, Final
 
@@ -39,6 +41,17 @@ class KeptCluster:
         self._cluster: Cluster | None = None
         self._objects: dict[tuple[str, str, str], Any] = {}
         self._made_s = 0.0
+
+    @contextmanager
+    def mine(self, wait_s: float) -> Iterator[KeptCluster]:
+        """Yield this cluster for one question, or a new one if this is not free within a time."""
+        if not self.lock.acquire(timeout=wait_s):
+            yield KeptCluster(self._clock)
+            return
+        try:
+            yield self
+        finally:
+            self.lock.release()
 
     def plan(self, snapshot: Snapshot, context: Context) -> Plan:
         """Return the plan of a snapshot in which no pod was tried yet."""
