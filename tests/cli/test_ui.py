@@ -63,7 +63,9 @@ def test_a_cluster_that_is_gone_is_an_error_of_one_line(tmp_path: Path) -> None:
 def test_the_browser_is_given_no_link_that_others_can_read(tmp_path: Path) -> None:
     given, browser = tmp_path / "given", tmp_path / "browser"
     os.mkfifo(given)
-    browser.write_text(f'#!/bin/sh\n{{ echo "$1"; stat -c %a "${{1#file://}}"; cat "${{1#file://}}"; }} >{given}\n')
+    browser.write_text(
+        f'#!/bin/sh\n{{ echo "$1"; stat -c %a "${{1#file://}}"; cat "${{1#file://}}"; }} >{given}\n'
+    )
     browser.chmod(0o755)
     command = [sys.executable, "-m", "mooring.cli", "ui", "--open", "--on", BUSY]
     environment = os.environ | {"BROWSER": f"{browser} %s", "TMPDIR": str(tmp_path)}

@@ -47,9 +47,7 @@ def test_a_viewer_with_long_questions_leaves_a_thread_to_others() -> None:
     async def run() -> None:
         asking, held = Asking(deadline_s=60.0, threads=2), asyncio.Event()
         loop = asyncio.get_running_loop()
-        long = [
-            asyncio.create_task(asking.answer("ann", until(loop, held))) for _ in range(4)
-        ]
+        long = [asyncio.create_task(asking.answer("ann", until(loop, held))) for _ in range(4)]
         await asyncio.sleep(0)
         async with asyncio.timeout(60):
             assert await asking.answer("bob", lambda: 3) == 3
