@@ -105,6 +105,22 @@ class Job:
                 break
         return done
 
+    @staticmethod
+    def shown(done: subprocess.CompletedProcess[str]) -> list[str]:
+        """Return the lines of the log, and check that no text in them can be a command.
+
+        The runner takes `::NAME …::` at the beginning of a line, and `##[NAME]` anywhere in one,
+        for a command, unless a line `::stop-commands::TOKEN` came before.
+        """
+        assert not done.stderr
+        lines = done.stdout.splitlines()
+        (begin,) = (n for n, line in enumerate(lines) if line.startswith("::stop-commands::"))
+        token = lines[begin].removeprefix("::stop-commands::")
+        assert re.fullmatch("[0-9a-f]{32}", token)
+        assert lines[-1] == f"::{token}::"
+        assert all(re.match("::(error|warning|notice) [^:]+::", line) for line in lines[:begin])
+        return [*lines[:begin], *lines[begin + 1 : -1]]
+
 
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
@@ -114,7 +130,7 @@ def job(tmp_path: Path) -> Job:
 def test_the_action_annotates_manifests(job: Job) -> None:
     done = job.run()
     assert done.returncode == 1, done.stderr
-    first, summary = done.stdout.splitlines()
+    first, summary = job.shown(done)
     assert first.startswith("::error file=manifests/below/bad.yaml,line=4,")
     assert summary == "2 objects in 2 files: 1 accepted, 1 refused, 0 warnings"
     assert job.output.read_text() == "status=1\n"
@@ -131,7 +147,7 @@ def test_the_action_installs_its_own_ref_with_pinned_dependencies(job: Job) -> N
 
 def test_the_action_writes_a_report_to_a_file(job: Job) -> None:
     done = job.run(format="sarif", output="moor.sarif", files="manifests\n\n", args="--strict\n")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, job.shown(done)) == (1, [])
     assert '"ruleId": "FieldValueRequired"' in (job.workspace / "moor.sarif").read_text()
 
 
@@ -163,6 +179,18 @@ def test_inputs_of_the_action_are_values_not_code(job: Job, inputs: dict[str, st
     assert job.run(**inputs).returncode in (2, 3)
     assert not (job.workspace / "injected").exists()
     assert not any("${{" in step.get("run", "") for step in job.action["runs"]["steps"])
+
+
+@pytest.mark.parametrize("command", ["validate", "lint", "plan"])
+@pytest.mark.parametrize("output", ["github", "json", "sarif"])
+def test_no_name_in_a_manifest_is_a_command_of_the_job(job: Job, command: str, output: str) -> None:
+    stop = "##[stop-commands]now"
+    named = GOOD.replace("good", f'"x {stop}"') + f"---\nkind: 'Foo {stop}'\n"
+    (job.workspace / f"{stop}.yaml").write_text(named)
+    profile = "--profile\nexample-gpu" if command == "plan" else ""
+    files = f"{stop}.yaml\n{stop}-gone.yaml"
+    done = job.run(command=command, files=files, format=output, args=profile)
+    assert any(stop in line for line in job.shown(done))
 
 
 def test_the_action_is_declared_as_github_wants_it(job: Job) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from click.testing import CliRunner, Result
@@ -54,6 +58,28 @@ def test_a_cluster_that_is_gone_is_an_error_of_one_line(tmp_path: Path) -> None:
     result = run("--data-dir", str(tmp_path))
     assert result.exit_code == 3
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_the_browser_is_given_no_link_that_others_can_read(tmp_path: Path) -> None:
+    given, browser = tmp_path / "given", tmp_path / "browser"
+    os.mkfifo(given)
+    browser.write_text(
+        f'#!/bin/sh\n{{ echo "$1"; stat -c %a "${{1#file://}}"; cat "${{1#file://}}"; }} >{given}\n'
+    )
+    browser.chmod(0o755)
+    command = [sys.executable, "-m", "mooring.cli", "ui", "--open", "--on", BUSY]
+    environment = os.environ | {"BROWSER": f"{browser} %s", "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url, mode, page = given.read_text().split("\n", 2)
+        link = process.stdout.readline().strip()
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    assert "token=" in link
+    assert "token" not in url
+    assert mode == "600"
+    assert f'content="0; url={link}"' in page
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["browser", "given"]
 
 
 def test_pods_of_files_are_shown_as_the_plan_sees_them() -> None:

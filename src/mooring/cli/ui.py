@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -28,6 +30,7 @@ from mooring.cli.server_options import data_dir_option
 from mooring.cli.terminal import say
 from mooring.insight.errors import ArchiveError
 from mooring.insight.plan.refused import with_unscheduled
+from mooring.kit.atomic_file import replace_file
 from mooring.sources.cluster_sources import FileSource
 from mooring.sources.recordings import recording_at
 
@@ -68,10 +71,15 @@ def command(sources: Sources, data_dir: Path, port: int, opens: bool) -> None:
     moor ui --on cluster.tar.gz --open
     moor ui --live --context production
     """
-    show = _opening if opens else _printing
     if not (sources.cluster or sources.manifests):
-        _print_link(data_dir, show)
+        _print_link(data_dir, _opening_in(data_dir) if opens else say)
         return
+    with TemporaryDirectory(prefix="moor-ui-") as folder:  # which only its owner can read
+        _show(sources, port, _opening_in(Path(folder)) if opens else say)
+    say("stopped", err=True)
+
+
+def _show(sources: Sources, port: int, show: Callable[[str], None]) -> None:
     live = sources.live
     try:
         if live is not None and len(sources.cluster) == 1 and not sources.manifests:
@@ -88,16 +96,28 @@ def command(sources: Sources, data_dir: Path, port: int, opens: bool) -> None:
         fail(os_error_text(error))
     except ArchiveError as error:
         fail(str(error))
-    say("stopped", err=True)
 
 
-def _printing(link: str) -> None:
-    say(link)
+def _opening_in(folder: Path) -> Callable[[str], None]:
+    """Return what opens a link in the browser.
 
+    Everybody on the machine sees the arguments of its processes, and whoever is first with a link
+    is signed in. So the browser is given a file of this folder, which leads to the link.
+    """
 
-def _opening(link: str) -> None:
-    say(link)
-    webbrowser.open(link)
+    def open_link(link: str) -> None:
+        say(link)
+        page = folder / "open.html"
+        url = html.escape(link)
+        text = (
+            '<!DOCTYPE html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+            f'<meta http-equiv="refresh" content="0; url={url}"><title>Mooring</title>'
+            f'<p><a href="{url}">Open the page</a></p>\n'
+        )
+        replace_file(page, text.encode())
+        webbrowser.open(page.resolve().as_uri())
+
+    return open_link
 
 
 def title_of(sources: Sources) -> str:

@@ -47,13 +47,18 @@ class ProfileCount(NamedTuple):
     units: int
 
     @property
+    def machines(self) -> int:
+        """How many machines these are."""
+        return self.units * self.profile.board.machines
+
+    @property
     def node_names(self) -> Iterator[str]:
         """The names of all machines."""
         return self.names_from(0)
 
     def names_from(self, first: int) -> Iterator[str]:
         """Yield the names of all machines, numbered from `first`."""
-        for index in range(self.units * self.profile.board.machines):
+        for index in range(self.machines):
             yield f"{self.profile.name}-{first + index}"
 
     def first_free(self, taken: Iterable[str]) -> int:

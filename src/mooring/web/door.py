@@ -5,11 +5,13 @@ API server ─ /ui/… ─► PageDoor ─► Page ─ rights of the user ─►
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Final
 
 from mooring.api.catalogue import KINDS
+from mooring.api.core.namespace import Event
 from mooring.apiserver.auth.access import Allowed, Authorizer, ResourceAccess
 from mooring.apiserver.auth.users import ANONYMOUS, User
 from mooring.apiserver.http.messages import Request, Response, StreamingResponse
@@ -22,7 +24,12 @@ from mooring.web.rights import Rights
 RIGHTS_S: Final = 10.0  # how long rights are known
 USERS_MAX: Final = 1000
 NAMESPACES_MAX: Final = 2000
-_KINDS: Final = [kind for kind in KINDS if kind.struct in FIELDS and kind.plural]
+CHECKS_AT_ONCE: Final = 100  # before other requests go on
+_SHOWN: Final = {*FIELDS, Event}
+# A kind in several versions is one resource.
+_KINDS: Final = {
+    (kind.group, kind.plural): kind for kind in KINDS if kind.struct in _SHOWN and kind.plural
+}
 
 
 class PageDoor:
@@ -54,6 +61,7 @@ class UserRights:
     ) -> None:
         self._authorizer, self._feed, self._clock = authorizer, feed, clock
         self._known: LRU[Hashable, tuple[float, Rights]] = LRU(USERS_MAX)
+        self._finding: dict[Hashable, asyncio.Task[Rights]] = {}
 
     @property
     def access(self) -> Access[User]:
@@ -68,25 +76,40 @@ class UserRights:
             return known[1]
         self._feed.wanted.set()
         await self._feed.is_ready.wait()  # for its namespaces
-        found = self._rights(user)
+        finding = self._finding.get(key)
+        if finding is None:
+            finding = self._finding[key] = asyncio.create_task(self._rights(user))
+            finding.add_done_callback(lambda _: self._finding.pop(key))
+        found = await asyncio.shield(finding)
         self._known.put(key, (self._clock() + RIGHTS_S, found))
         return found
 
-    def _rights(self, user: User) -> Rights:
+    async def _rights(self, user: User) -> Rights:
+        """Ask for each kind, and for each namespace where a kind may not be listed everywhere."""
         limited: dict[str, frozenset[str]] = {}
-        for kind in _KINDS:
+        everywhere: set[str] = set()
+        namespaces: list[str] | None = None
+        for kind in _KINDS.values():
+            if kind.name in everywhere:
+                continue
             if self._may_list(user, kind.group, kind.plural):
+                everywhere.add(kind.name)
                 limited.pop(kind.name, None)
-            elif kind.name not in limited:
-                spaces = self._namespaces() if kind.namespaced else ()
-                limited[kind.name] = frozenset(
-                    space
-                    for space in spaces
-                    if self._may_list(user, kind.group, kind.plural, space)
-                )
+                continue
+            spaces: set[str] = set()
+            if kind.namespaced:
+                namespaces = self._namespaces() if namespaces is None else namespaces
+                for begin in range(0, len(namespaces), CHECKS_AT_ONCE):
+                    spaces |= {
+                        space
+                        for space in namespaces[begin : begin + CHECKS_AT_ONCE]
+                        if self._may_list(user, kind.group, kind.plural, space)
+                    }
+                    await asyncio.sleep(0)
+            limited[kind.name] = limited.get(kind.name, frozenset()) | spaces
         return Rights(tuple(sorted(limited.items())))
 
-    def _namespaces(self) -> Iterable[str]:
+    def _namespaces(self) -> list[str]:
         names = [name for kind, _, name in self._feed.objects if kind == "Namespace"]
         return names[:NAMESPACES_MAX]
 

@@ -18,6 +18,7 @@ LINK_S: Final = 600.0
 SESSION_S: Final = 12 * 3600.0
 LINKS_MAX: Final = 1000
 SESSIONS_MAX: Final = 10_000
+EACH_MAX: Final = 50  # links, and sessions, of one user
 TOKEN_BYTES: Final = 32
 COOKIE_LENGTH_MAX: Final = 4096
 
@@ -67,8 +68,11 @@ class Logins(Generic[U]):
         now_s = self._clock()
         for digest in [each for each, grant in grants.items() if grant.until_s <= now_s]:
             del grants[digest]
+        mine = [digest for digest, grant in grants.items() if grant.user == user]
+        if len(mine) >= EACH_MAX:
+            del grants[mine[0]]  # the oldest
         while len(grants) >= most:
-            del grants[next(iter(grants))]  # the oldest
+            del grants[next(iter(grants))]
         token = self._new_token()
         grants[_digest(token)] = _Grant(user, now_s + lasts_s)
         return token

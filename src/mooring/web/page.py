@@ -10,13 +10,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Container,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from mooring import __version__
 from mooring.apiserver.http.messages import JSON, Request, Response, StreamingResponse
+from mooring.apiserver.worker_threads import Turns
 from mooring.hardware.catalogue import Catalogue
 from mooring.web.asking import Asking
 from mooring.web.errors import (
@@ -40,7 +49,8 @@ from mooring.web.messages import (
     json_response,
     message_page,
 )
-from mooring.web.questions.details import device_answer, object_answer
+from mooring.web.questions.details import KINDS, device_answer, object_answer
+from mooring.web.questions.moment import ShownMoment
 from mooring.web.questions.reading import QUESTIONS, read_question
 from mooring.web.rights import ALL, Rights
 from mooring.web.static_files import INDEX, StaticFile, static_files
@@ -57,6 +67,10 @@ REVISION_DIGITS: Final = 19
 EXPECTED_MAX: Final = 8  # who has opened the page and has not asked for the fleet yet
 EXPECTED_S: Final = 60.0
 PLAIN: Final = "text/plain; charset=utf-8"
+READS_MAX: Final = 2  # fleets and moments that are made at once, each for another user
+CHECK_S: Final = 10.0  # how often a stream of events looks at its viewer's rights
+EVENTS_S: Final = 1800.0  # how long such a stream lasts, as watches do
+EVENT: Final = "Event"
 Answer = Response | StreamingResponse
 
 
@@ -86,10 +100,12 @@ class Page(Generic[U]):
         files: Mapping[str, StaticFile] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self.logins: Logins[U] = Logins(clock)
         self.views = Views(feed)
         self._asking = Asking()
         self._expected: set[asyncio.Task[None]] = set()
+        self._reads = Turns(READS_MAX)
         self.public_url = ""  # where links lead to
         self.feed = feed
         self._access = access
@@ -133,7 +149,10 @@ class Page(Generic[U]):
             user = await authenticate()
         if user is None:
             raise NotSignedInError("Nobody is signed in. Run `moor ui`: it prints a new link.")
-        name = path.removeprefix("/")
+        answer = await self._answer_user(path.removeprefix("/"), request, user)
+        return answer._replace(user=self._access.name_of(user))
+
+    async def _answer_user(self, name: str, request: Request, user: U) -> Answer:
         rights = await self._access.rights_of(user)
         view = await self.views.get(rights)
         if name in QUESTIONS:
@@ -152,16 +171,41 @@ class Page(Generic[U]):
                 return _json(self._session(user, rights), request)
             case "fleet":
                 at = request.query.get("at", "")
-                body = await (view.past.body(at) if at else view.body())
+                async with self._reads.turn(self._access.name_of(user)):
+                    body = await (view.past.body(at) if at else view.body())
                 return json_response(body.plain, body.packed, request)
             case "events":
                 since = _revision(request.query.get("since", "0"))
-                return StreamingResponse(view.events(since), "text/event-stream", NO_STORE)
+                events = self._while_allowed(view.events(since), request, user, rights)
+                return StreamingResponse(events, "text/event-stream", NO_STORE)
             case "object" | "device":
                 return _json(await self._detail(name, request.query, view, user, rights), request)
             case "history":
-                return _json(await view.past.tree(), request)
+                async with self._reads.turn(self._access.name_of(user)):
+                    return _json(await view.past.tree(), request)
         raise NotFoundError(f"There is no {name[:100]!r} here.")
+
+    async def _while_allowed(
+        self, events: AsyncGenerator[bytes], request: Request, user: U, rights: Rights
+    ) -> AsyncIterator[bytes]:
+        """Yield events until the user is signed out or has other rights, or for half an hour.
+
+        Browsers connect again, and find out what they may see now.
+        """
+        begun_s = checked_s = self._clock()
+        is_by_cookie = self._signed_in(request) is not None
+        async with aclosing(events):
+            async for event in events:
+                now_s = self._clock()
+                if now_s - begun_s >= EVENTS_S:
+                    return
+                if now_s - checked_s >= CHECK_S:
+                    checked_s = now_s
+                    if is_by_cookie and self._signed_in(request) is None:
+                        return
+                    if await self._access.rights_of(user) != rights:
+                        return
+                yield event
 
     # --- questions ----------------------------------------------------------------------------
 
@@ -169,14 +213,14 @@ class Page(Generic[U]):
         self, name: str, query: Mapping[str, str], view: View, user: U, rights: Rights
     ) -> Any:
         at = query.get("at", "")
-        moment = await (view.past.moment(at) if at else view.moment())
         asker = self._access.name_of(user)
+        moment = await self._moment(view, at, asker)
         if name == "device":
             names = (query.get(each, "") for each in ("driver", "pool", "name"))
             return await self._asking.answer(asker, partial(device_answer, moment, *names))
         kind, namespace, name = (query.get(each, "") for each in ("kind", "namespace", "name"))
         events: Sequence[Any] = ()
-        if rights.allow(kind, namespace):
+        if kind in KINDS and rights.allow(kind, namespace) and rights.allow(EVENT, namespace):
             events = await self.feed.events(kind, namespace, name)
         asked = partial(object_answer, moment, kind, namespace, name, events)
         return await self._asking.answer(asker, asked)
@@ -184,8 +228,8 @@ class Page(Generic[U]):
     async def _ask(self, name: str, body: Mapping[str, Any], view: View, user: U) -> Response:
         question = read_question(name, body)
         at = str(question.at)
-        moment = await (view.past.moment(at) if at else view.moment())
         asker = self._access.name_of(user)
+        moment = await self._moment(view, at, asker)
         try:
             answer = await self._asking.answer(asker, partial(question, moment))
         except NotFoundError:  # It may be new.
@@ -193,6 +237,12 @@ class Page(Generic[U]):
                 raise
             answer = await self._asking.answer(asker, partial(question, fresh))
         return Response(Body.plain_of(answer), 200, JSON, NO_STORE)
+
+    async def _moment(self, view: View, at: str, asker: str) -> ShownMoment:
+        if not at:
+            return await view.moment()
+        async with self._reads.turn(asker):
+            return await view.past.moment(at)
 
     # --- signing in ---------------------------------------------------------------------------
 

@@ -8,9 +8,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mooring.api.catalogue import KINDS
+from mooring.api.core.namespace import Event
 from mooring.insight.snapshot.snapshot import FIELDS
 
-_PLURALS: Final = {kind.name: kind.plural for kind in KINDS if kind.struct in FIELDS}
+_PLURALS: Final = {kind.name: kind.plural for kind in KINDS if kind.struct in {*FIELDS, Event}}
 
 
 class Rights(Struct, frozen=True):

@@ -5,7 +5,7 @@
 
 A viewer has a position in the ring and waits there, so that a slow one costs nothing: when its
 place is gone, it is told to load the fleet again. The work for changes takes a bounded share of the
-time: the more it takes, the longer the next change waits.
+time, in all views together: the more it takes, the longer the next change waits.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from mooring.web.errors import BusyError
 from mooring.web.feed import Feed, Follower, ObjectKey
 from mooring.web.fleet import Delta, Fleet, delta, fleet_tree
 from mooring.web.messages import Body
@@ -37,6 +38,7 @@ KEEP_ALIVE_S: Final = 15.0
 IDLE_S: Final = 60.0
 SHARED_S: Final = 5.0
 PREPARED_MIN: Final = 2000  # devices; for fewer, no first question is slow
+VIEWS_MAX: Final = 32
 RING_ENTRIES: Final = 128
 RING_BYTES: Final = 4 * 1024 * 1024
 KEEP_ALIVE: Final = b": keep-alive\n\n"
@@ -56,13 +58,25 @@ class _Step(NamedTuple):
     took_s: float
 
 
+class ViewsShare:
+    """What the views of a feed share: one prepares for questions at a time, and all take turns."""
+
+    def __init__(self) -> None:
+        self.preparing = asyncio.Lock()
+        self.views = 0
+
+    def rest_s(self, took_s: float) -> float:
+        """Return how long a view waits after work that took so long."""
+        return max(EVERY_S_MIN, REST * took_s * self.views)
+
+
 class View:
     """The fleet for some rights, as long as somebody looks."""
 
-    def __init__(self, feed: Feed, rights: Rights, preparing: asyncio.Lock) -> None:
-        """Take a lock: one view prepares for questions at a time."""
+    def __init__(self, feed: Feed, rights: Rights, others: ViewsShare) -> None:
+        """Take what all views of a feed share."""
         self._feed, self._rights = feed, rights
-        self._preparing = preparing
+        self._share = others
         self._preparation: asyncio.Task[None] | None = None
         self.past = Past(feed, rights)
         self._follower = Follower(feed)
@@ -96,7 +110,7 @@ class View:
 
     async def _prepare(self) -> None:
         """Find out what questions will need, once and after the fleet is shown."""
-        async with self._preparing:
+        async with self._share.preparing:
             await asyncio.to_thread(prepare, await self.moment())
 
     async def moment(self, *, is_fresh: bool = False) -> ShownMoment:
@@ -142,7 +156,7 @@ class View:
             assert self._scene is not None
             return self._scene.copy()
 
-    async def events(self, since: int) -> AsyncIterator[bytes]:
+    async def events(self, since: int) -> AsyncGenerator[bytes]:
         """Yield the changes after a revision, and comments while there are none."""
         await self._current()
         self.viewers += 1
@@ -229,7 +243,7 @@ class View:
                 self._step, changed, feed.revision, str(feed.time), feed.causes
             )
             self._publish(step)
-            await asyncio.sleep(max(EVERY_S_MIN, REST * step.took_s))
+            await asyncio.sleep(self._share.rest_s(step.took_s))
 
     def _step(
         self,
@@ -287,27 +301,47 @@ class View:
 
 
 class Views:
-    """A view for each set of rights that somebody looks with."""
+    """A view for each set of rights that somebody looks with, up to a number of them.
+
+    Beyond it, the view that nobody has looked at for longest makes room.
+    """
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._views: dict[Rights, View] = {}
-        self._preparing = asyncio.Lock()
+        self._share = ViewsShare()
 
     async def get(self, rights: Rights) -> View:
-        """Return the view of some rights."""
+        """Return the view of some rights; raise BusyError if viewers have all of them."""
         found = self._views.get(rights)
         if found is None:
             await self.prune()
-            found = self._views[rights] = View(self._feed, rights, self._preparing)
+            found = self._views.get(rights)  # Somebody else may have come meanwhile.
+        if found is None:
+            gone = self._make_room()
+            found = self._views[rights] = View(self._feed, rights, self._share)
+            self._share.views = len(self._views)
+            if gone is not None:
+                await gone.close()
         found.used_s = time.monotonic()
         return found
+
+    def _make_room(self) -> View | None:
+        """Return the view that is to be closed for a new one, if there are too many."""
+        if len(self._views) < VIEWS_MAX:
+            return None
+        unseen = [(view.used_s, rights) for rights, view in self._views.items() if not view.viewers]
+        if not unseen:
+            raise BusyError("Too many viewers with different rights look at the fleet.")
+        _, rights = min(unseen, key=lambda each: each[0])
+        return self._views.pop(rights)
 
     async def prune(self) -> None:
         """Close the views that nobody looks at."""
         for rights, view in list(self._views.items()):
-            if view.is_idle:
+            if view.is_idle and self._views.get(rights) is view:
                 del self._views[rights]
+                self._share.views = len(self._views)
                 await view.close()
 
     async def close(self) -> None:

@@ -72,7 +72,7 @@ class ExpressionEvaluator:
     def __init__(self, compiled: Compiled, *, caveat: str = "") -> None:
         assert compiled.program is not None
         self.compiled = compiled
-        self.parts = Parts(compiled.program)
+        self.parts = Parts(compiled.program, compiled.meter)
         self.caveat = caveat  # why Kubernetes would not accept it, although Mooring does
 
     @property
@@ -97,6 +97,7 @@ class ExpressionEvaluator:
 
     def reasons(self, result: DeviceResult) -> Reasons:
         """Return the reasons for a result; none if the device itself cannot be read."""
+        self.compiled.meter.check()
         variables = result.devices[0].variables
         return () if variables is None else self._reasons(variables, result.error)
 
@@ -115,6 +116,7 @@ class ExpressionEvaluator:
         return explain(self.parts, variables)
 
     def _answer(self, group: DeviceGroup) -> DeviceResult:
+        self.compiled.meter.check()
         variables = group.first.variables
         if variables is None:
             return DeviceResult(group.devices, MatchOutcome.ERROR, error=group.first.problem or "")

@@ -31,6 +31,7 @@ from mooring.cel.lang import ast
 from mooring.cel.lang.errors import Cancelled
 from mooring.cel.lang.interpretable import Budget, Failure
 from mooring.cel.lang.macros import UNUSED
+from mooring.cel.lang.metering import Meter
 from mooring.cel.lang.planner import plan
 from mooring.cel.lang.program import Program
 from mooring.cel.lang.values import key_value
@@ -244,7 +245,9 @@ class MacroLoop(NamedTuple):
 class Parts:
     """Evaluates the nodes of one expression."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, meter: Meter | None = None) -> None:
+        """Take a meter that may end evaluations."""
+        self._meter = meter
         self._checked = program.checked
         self._environment = program.environment
         self._programs = {self.root.id: program}
@@ -263,7 +266,9 @@ class Parts:
         The cost counts against the caller's budget; Cancelled is raised when that is spent.
         """
         limit = COST_LIMIT if budget is None else budget.limit - budget.spent
-        value, cost, error = self._program(node).evaluate(variables, cost_limit=limit)
+        value, cost, error = self._program(node).evaluate(
+            variables, cost_limit=limit, meter=self._meter
+        )
         if budget is not None:
             budget.spend(cost or 0)
         return value if error is None else Failure(error)

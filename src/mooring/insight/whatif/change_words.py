@@ -7,7 +7,9 @@ from itertools import count
 from typing import Any, Final
 
 from mooring.hardware.attributes import NumaNodeForm
-from mooring.hardware.catalogue import Catalogue
+from mooring.hardware.catalogue import Catalogue, ProfileCount
+from mooring.insight.errors import ChangeTextError
+from mooring.insight.messages import counted
 from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif.changed_cluster import (
@@ -36,8 +38,11 @@ class ChangeWords:
         *,
         namespace: str = "default",
         form: NumaNodeForm = NumaNodeForm.SCALAR,
+        machines_max: int | None = None,
     ) -> None:
+        """Take how many machines all words together may add; None for any number."""
         self._known = known
+        self._machines_left = machines_max
         self._context = context
         self._namespace = namespace
         self._form = form
@@ -71,7 +76,9 @@ class ChangeWords:
 
     def _add_profile(self, name: str) -> Iterator[ClusterChange]:
         taken = [node.metadata.name for node in self._known.nodes]
-        fleet = Catalogue().fleet(name, self._form, taken=taken)
+        catalogue = Catalogue()
+        self._count_machines(catalogue.wanted(name))
+        fleet = catalogue.fleet(name, self._form, taken=taken)
         intake = SnapshotBuilder(self._context)
         for each in (*fleet.nodes, *fleet.classes, *fleet.slices):
             intake.add_object(each, f"profile {name}")
@@ -81,6 +88,17 @@ class ChangeWords:
         added = added.without([c for c in added.classes if c.metadata.name in classes])
         self.know(added.objects())
         yield AddObjects(added)
+
+    def _count_machines(self, wanted: ProfileCount) -> None:
+        """Raise ChangeTextError for more machines than may be added."""
+        if self._machines_left is None:
+            return
+        if wanted.machines > self._machines_left:
+            raise ChangeTextError(
+                f"{counted(wanted.machines, 'machine')} more: at most {self._machines_left:,} can "
+                "be added here; `moor whatif` adds any number"
+            )
+        self._machines_left -= wanted.machines
 
     def _taint_device(self, text: str) -> Iterator[ClusterChange]:
         taken = {rule.metadata.name for rule in self._known.taint_rules}

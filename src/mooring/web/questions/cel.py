@@ -1,13 +1,19 @@
-"""Which devices an expression selects, as `moor cel` says it, painted over the fleet."""
+"""Which devices an expression selects, as `moor cel` says it, painted over the fleet.
+
+Whoever looks may ask with any expression, and the limit of Kubernetes is for one device. So there
+is a limit for all devices together.
+"""
 
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mooring.cel.device import COST_LIMIT
+from mooring.cel.device import COST_LIMIT, DeviceCompiler
+from mooring.cel.lang.metering import Interrupt, Interrupted
 from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.evaluation import (
     TOO_LONG,
@@ -23,20 +29,43 @@ from mooring.insight.expressions.mistake import RepairKind
 from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
 from mooring.insight.expressions.repairs import diagnose
 from mooring.web.columns import encode
+from mooring.web.errors import UnusableError
 from mooring.web.questions.moment import ShownMoment
 
 NO, YES, ERROR = range(3)
+EVALUATION_S: Final = 5.0  # for all devices
 PARTS_MAX: Final = 20
 ERRORS_MAX: Final = 20
 _PLACE: Final = re.compile(r"<input>:(\d{1,6}):(\d{1,6})")
 
 
-def cel_answer(moment: ShownMoment, expression: str) -> dict[str, Any]:
-    """Return which devices an expression selects, its cost, and what may have been meant."""
-    gates, extensions = moment.context.gates, moment.context.extensions
-    evaluator = evaluator_of(expression, compiler_for(gates, extensions=extensions))
+def cel_answer(
+    moment: ShownMoment, expression: str, *, interrupt: Interrupt | None = None
+) -> dict[str, Any]:
+    """Return which devices an expression selects, its cost, and what may have been meant.
+
+    Raise UnusableError if `interrupt` ends it, by default after some seconds.
+    """
+    context = moment.context
+    compiler = compiler_for(context.gates, extensions=context.extensions)
+    try:
+        with compiler.meter.bounded(interrupt or ends_after(EVALUATION_S)):
+            return _answer(moment, expression, compiler)
+    except Interrupted as cause:
+        raise UnusableError(f"The expression is too much work for all devices: {cause}.") from None
+
+
+def ends_after(seconds: float) -> Interrupt:
+    """Return what ends evaluations so many seconds from now."""
+    end_s = time.monotonic() + seconds
+    return lambda: f"it takes more than {seconds:g} s" if time.monotonic() > end_s else None
+
+
+def _answer(moment: ShownMoment, expression: str, compiler: DeviceCompiler) -> dict[str, Any]:
+    evaluator = evaluator_of(expression, compiler)
     if isinstance(evaluator, InvalidExpression):
-        hints = [] if evaluator.error == TOO_LONG else list(_hints(moment, expression))
+        is_long = evaluator.error == TOO_LONG
+        hints = [] if is_long else list(_hints(moment, expression, compiler))
         place = _offset(evaluator.error, expression)
         return {
             "compileError": {"message": evaluator.error, "offset": place},
@@ -51,7 +80,8 @@ def cel_answer(moment: ShownMoment, expression: str) -> dict[str, Any]:
     counted: Counter[int] = Counter()
     for devices, mark in marks:
         counted[mark] += len(devices)
-    hints = [] if counted[YES] or report.is_about_values else list(_hints(moment, expression))
+    needs_no_hint = counted[YES] or report.is_about_values
+    hints = [] if needs_no_hint else list(_hints(moment, expression, compiler))
     if report.caveat:
         hints.insert(0, f"Kubernetes refuses this as a selector: {report.caveat}")
     return {
@@ -97,14 +127,13 @@ def _parts(report: EvaluationReport) -> Iterator[dict[str, Any]]:
         yield {"text": part, "yes": max(total - count, 0), "of": total, "why": values[part]}
 
 
-def _hints(moment: ShownMoment, expression: str) -> Iterator[str]:
+def _hints(moment: ShownMoment, expression: str, compiler: DeviceCompiler) -> Iterator[str]:
     """Yield why too few devices match, and the expression that was meant."""
     published: PublishedDevices = moment.published
     if not published:
         return
-    gates, extensions = moment.context.gates, moment.context.extensions
     devices = Devices(published.devices, published, is_class_known=False)
-    meant = diagnose([expression], compiler_for(gates, extensions=extensions), devices)
+    meant = diagnose([expression], compiler, devices)
     if meant is None or not meant.cause:
         return
     for repair in [each for each in meant.repairs if each.kind < RepairKind.DROPPED][:1]:

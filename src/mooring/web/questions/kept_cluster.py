@@ -1,7 +1,8 @@
 """The scheduler's cluster, kept while objects change, for questions about single pods.
 
 Making it takes a second or two for thousands of nodes, and most questions are about a cluster that
-differs from the last one in a few objects. One question at a time may use it.
+differs from the last one in a few objects. One question at a time may use it; who waits for a long
+one gets another cluster instead, which is made anew.
 """
 
 from __future__ import annotations
@@ -43,14 +44,24 @@ class KeptCluster:
         self._made_s = 0.0
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Wait for one's turn; to be taken while a plan is used."""
+    def turn(self, wait_s: float = -1) -> Iterator[bool]:
+        """Wait for this cluster, to be used by one question; yield whether it was free in time."""
         self.askers += 1
         try:
-            with self._lock:
-                yield
+            has_turn = self._lock.acquire(timeout=wait_s)
+            try:
+                yield has_turn
+            finally:
+                if has_turn:
+                    self._lock.release()
         finally:
             self.askers -= 1
+
+    @contextmanager
+    def mine(self, wait_s: float) -> Iterator[KeptCluster]:
+        """Yield this cluster for one question, or a new one if this is not free within a time."""
+        with self.turn(wait_s) as has_turn:
+            yield self if has_turn else KeptCluster(self._clock)
 
     def plan(self, snapshot: Snapshot, context: Context) -> Plan:
         """Return the plan of a snapshot in which no pod was tried yet."""

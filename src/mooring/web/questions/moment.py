@@ -24,6 +24,7 @@ from mooring.web.questions.kept_cluster import ALL_S, EACH_S, KeptCluster
 from mooring.web.scene import Scene
 
 PAINTINGS_MAX: Final = 32
+WAIT_S: Final = 1.0  # for another question, before a cluster is made for this one alone
 
 
 class ShownMoment:
@@ -90,11 +91,12 @@ class ShownMoment:
     @contextmanager
     def alone(self) -> Iterator[Plan]:
         """Yield a plan in which no pod was tried yet, for this question alone."""
-        with self._kept.turn():
-            if self.plan is not None:
+        if self.plan is not None:
+            with self._kept.turn():
                 yield self.plan
-            else:
-                yield self._kept.plan(self.snapshot, self.context)
+            return
+        with self._kept.mine(WAIT_S) as kept:
+            yield kept.plan(self.snapshot, self.context)
 
     @cached_property
     def before(self) -> tuple[ChangedCluster, Plan]:
@@ -112,8 +114,8 @@ class ShownMoment:
 
     def placed_in(self, snapshot: Snapshot) -> Plan:
         """Return the plan of a snapshot much like this one; its cluster is not to be used."""
-        with self._kept.turn():
-            return self._kept.placed(snapshot, self.context)
+        with self._kept.mine(WAIT_S) as kept:
+            return kept.placed(snapshot, self.context)
 
     def column(self, marks: Iterable[tuple[Iterable[PublishedDevice], int]]) -> Column:
         """Return a column over the devices of the fleet; 0 for those without a mark."""

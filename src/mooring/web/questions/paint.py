@@ -15,11 +15,13 @@ from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import DeviceClass, DeviceToleration
 from mooring.api.tolerations import tolerates
 from mooring.cel.device import DeviceCompiler
+from mooring.cel.lang.metering import Interrupt, Interrupted
 from mooring.insight.devices import DeviceState, DeviceUsage
 from mooring.insight.expressions.evaluation import ExpressionEvaluator, MatchOutcome, compiler_for
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.web.columns import Column, encode
 from mooring.web.pending import FindClaim, claim_specs, limits_of
+from mooring.web.questions.cel import EVALUATION_S, ends_after
 from mooring.web.questions.moment import ShownMoment
 
 QUESTIONS: Final = (
@@ -46,21 +48,40 @@ class Ask(NamedTuple):
     is_admin: bool = False
 
 
-def painted(moment: ShownMoment, pod: Pod, refusing: Collection[str] = ()) -> dict[str, Any]:
-    """Return the question for each device; `refusing` are nodes that do not take the pod."""
+def painted(
+    moment: ShownMoment,
+    pod: Pod,
+    refusing: Collection[str] = (),
+    *,
+    interrupt: Interrupt | None = None,
+) -> dict[str, Any] | None:
+    """Return the question for each device; `refusing` are nodes that do not take the pod.
+
+    None if `interrupt` ends the evaluation of the pod's expressions, by default after some seconds.
+    """
     asks = dict.fromkeys(asks_of(pod, moment.find_spec, moment.snapshot))
     key = (tuple(asks)[:ASKS_MAX], frozenset(refusing))
     found = moment.paintings.get(key)
     if found is None:
-        found = _paint(_Painter(moment, key[1]), key[0])
-        moment.paintings.put(key, found)
+        found = _paint(moment, *key, interrupt or ends_after(EVALUATION_S))
+        if found is not None:
+            moment.paintings.put(key, found)
     return found
 
 
-def _paint(painter: _Painter, asks: Iterable[Ask]) -> dict[str, Any]:
-    column = [0] * painter.count
-    for ask in asks:
-        column = list(map(max, column, painter.questions(ask)))
+def _paint(
+    moment: ShownMoment, asks: Iterable[Ask], refusing: frozenset[str], interrupt: Interrupt
+) -> dict[str, Any] | None:
+    context = moment.context
+    compiler = compiler_for(context.gates, extensions=context.extensions)
+    painter = _Painter(moment, refusing, compiler)
+    column = [0] * len(moment.devices)
+    try:
+        with compiler.meter.bounded(interrupt):
+            for ask in asks:
+                column = list(map(max, column, painter.questions(ask)))
+    except Interrupted:
+        return None
     return {"questions": QUESTIONS, "devices": encode(column)}
 
 
@@ -89,12 +110,12 @@ def _expressions(device_class: DeviceClass) -> tuple[str, ...]:
 
 
 class _Painter:
-    def __init__(self, moment: ShownMoment, refusing: frozenset[str]) -> None:
+    def __init__(
+        self, moment: ShownMoment, refusing: frozenset[str], compiler: DeviceCompiler
+    ) -> None:
         self._moment = moment
-        self.count = len(moment.devices)
         self._refusing = refusing
-        context = moment.context
-        self._compiler = compiler_for(context.gates, extensions=context.extensions)
+        self._compiler = compiler
         self._matching: dict[str, Column] = {}
 
     def questions(self, ask: Ask) -> Column:

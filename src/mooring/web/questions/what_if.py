@@ -36,6 +36,7 @@ from mooring.web.questions.ghosts import ghosts
 from mooring.web.questions.moment import ShownMoment
 
 CHANGES_MAX: Final = 50
+MACHINES_MAX: Final = 1000  # that all changes together add
 LINES_MAX: Final = 500
 ADD, REPLACE_SLICES = "add", "replace-slices"  # what comes after them is a manifest
 
@@ -45,7 +46,7 @@ def what_if_answer(moment: ShownMoment, changes: Sequence[str]) -> dict[str, Any
     if not changes or len(changes) > CHANGES_MAX:
         raise BadQuestionError(f"changes: give 1 to {CHANGES_MAX} of them.")
     context = moment.context
-    words = ChangeWords(moment.snapshot, context)
+    words = ChangeWords(moment.snapshot, context, machines_max=MACHINES_MAX)
     wanted = [change for text in changes for change in _changes(text, words, moment)]
     try:
         return _answer(moment, apply(moment.snapshot, wanted, context))

@@ -1,0 +1,295 @@
+"""What one viewer of the page asks neither stops others nor shows what is not theirs to see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from mooring.api.core import Namespace
+from mooring.api.core.namespace import Event
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import (
+    CELDeviceSelector,
+    DeviceClass,
+    DeviceClassSpec,
+    DeviceSelector,
+)
+from mooring.apiserver.auth.access import Decision, NoOpinion
+from mooring.apiserver.auth.users import User
+from mooring.apiserver.http.messages import StreamingResponse
+from mooring.web.asking import Asking
+from mooring.web.door import UserRights
+from mooring.web.errors import BusyError, DeadlineError, UnusableError
+from mooring.web.login import LINKS_MAX, SESSION_S, Logins
+from mooring.web.page import CHECK_S, EVENTS_S, Access, Page
+from mooring.web.questions.cel import cel_answer
+from mooring.web.questions.explain import explain_answer
+from mooring.web.questions.moment import ShownMoment
+from mooring.web.questions.paint import painted
+from mooring.web.questions.what_if import what_if_answer
+from mooring.web.rights import ALL, Rights
+from mooring.web.view import KEEP_ALIVE, VIEWS_MAX, Views
+from tests.insight.topologies import device, node, slice_of
+from tests.web.asked import Visitor, at_page
+from tests.web.fleets import NOW, SMALL, feed_of, holding, machine, waiting
+
+
+def until(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[], Any]:
+    """Return a question whose thread is busy until an event."""
+    return lambda: asyncio.run_coroutine_threadsafe(event.wait(), loop).result(60)
+
+
+def test_a_viewer_with_long_questions_leaves_a_thread_to_others() -> None:
+    async def run() -> None:
+        asking, held = Asking(deadline_s=60.0, threads=2), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        long = [asyncio.create_task(asking.answer("ann", until(loop, held))) for _ in range(4)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(60):
+            assert await asking.answer("bob", lambda: 3) == 3
+        assert not any(each.done() for each in long)
+        held.set()
+        await asyncio.gather(*long)
+        asking.close()
+
+    asyncio.run(run())
+
+
+def test_a_question_whose_turn_does_not_come_is_never_asked() -> None:
+    async def run() -> None:
+        asking, held = Asking(deadline_s=0.01, threads=1), asyncio.Event()
+        loop, asked = asyncio.get_running_loop(), []
+        with pytest.raises(DeadlineError):
+            await asking.answer("ann", until(loop, held))
+        with pytest.raises(DeadlineError):
+            await asking.answer("bob", lambda: asked.append("bob"))
+        held.set()
+        async with asyncio.timeout(60):
+            while asking.busy:
+                await asyncio.sleep(0)
+        assert not asked
+        asking.close()
+
+    asyncio.run(run())
+
+
+# --- expressions that are much work -----------------------------------------------------------
+
+DIGITS = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
+MUCH = f"{DIGITS}.all(a, {DIGITS}.all(b, {DIGITS}.all(c, {DIGITS}.all(d, {{}} || a + b > 0))))"
+
+
+class Interrupts:
+    """Ends evaluations when it was asked so often."""
+
+    def __init__(self, most: int) -> None:
+        self.asked, self._most = 0, most
+
+    def __call__(self) -> str | None:
+        self.asked += 1
+        return "enough" if self.asked > self._most else None
+
+
+def moment_of(objects: list[Any]) -> ShownMoment:
+    async def run() -> ShownMoment:
+        views = Views(feed_of(objects))
+        moment = await (await views.get(ALL)).moment()
+        await views.close()
+        return moment
+
+    return asyncio.run(run())
+
+
+def test_an_expression_that_is_too_much_for_all_devices_together_is_ended() -> None:
+    devices = [device(f"gpu-{n}", {"serial": f"s{n}"}) for n in range(60)]
+    moment = moment_of([node("n1"), slice_of(*devices, pool="n1", name="slice-n1")])
+    read = 'device.attributes["gpu.example.com"].serial'
+    for expression in (
+        MUCH.format(f'{read} == "x"'),  # much for each device
+        f'{read} == "x"',  # little, for many
+        f'{read}.matches("x") && {read} == "x"',
+        f"{MUCH.format(f'{read} == 3')} && {read} == 3",  # much to explain
+    ):
+        interrupts = Interrupts(20)
+        with pytest.raises(UnusableError, match="too much work for all devices: enough"):
+            cel_answer(moment, expression, interrupt=interrupts)
+        assert interrupts.asked == 21
+
+
+def test_a_pod_with_expressions_that_are_too_much_is_explained_without_paint() -> None:
+    gpus = DeviceClass(
+        metadata=ObjectMeta(name="gpu"),
+        spec=DeviceClassSpec(
+            selectors=(DeviceSelector(cel=CELDeviceSelector(expression=MUCH.format("false"))),)
+        ),
+    )
+    moment = moment_of([gpus, *machine("n1"), *waiting("big")])
+    (pod,) = moment.snapshot.pods
+    assert painted(moment, pod, interrupt=Interrupts(1)) is None
+    assert painted(moment, pod, interrupt=Interrupts(1_000_000)) is not None
+
+
+# --- questions that are large or long ---------------------------------------------------------
+
+
+def test_what_if_adds_a_bounded_number_of_machines() -> None:
+    moment = moment_of(SMALL)
+    for changes in (
+        ["add-profile dgx-h100=1001"],
+        ["add-profile dgx-h100=10000"] * 50,
+        ["add-profile dgx-h100=1", "add-profile gb200-nvl72=100"],
+    ):
+        with pytest.raises(UnusableError, match=r"at most (1,000|999) can be added here"):
+            what_if_answer(moment, changes)
+
+
+def test_a_pod_is_explained_while_another_question_has_the_kept_cluster() -> None:
+    moment = moment_of(SMALL)
+    expected = explain_answer(moment, "team", "big")
+    with moment.alone(), ThreadPoolExecutor(1) as threads:
+        assert threads.submit(explain_answer, moment, "team", "big").result(60) == expected
+
+
+# --- who may see what, and for how long -------------------------------------------------------
+
+
+def limited(**namespaces: str) -> Rights:
+    """Return the rights to list some kinds in one namespace only."""
+    return Rights(tuple((kind, frozenset({name})) for kind, name in sorted(namespaces.items())))
+
+
+def test_events_of_an_object_are_for_who_may_list_events() -> None:
+    rights = ALL
+
+    async def rights_of(_: str) -> Rights:
+        return rights
+
+    async def events(kind: str, namespace: str, name: str) -> list[Event]:
+        read.append((kind, namespace, name))
+        return [Event(metadata=ObjectMeta(name="e"), reason="Secret", message=f"of {name}")]
+
+    async def scenario(visitor: Visitor) -> None:
+        nonlocal rights
+        path = "/object?kind=Pod&namespace=team&name=big"
+        assert (await visitor.get(path))[1]["events"][0]["message"] == "of big"
+        for other in (limited(Event="other"), Rights((("Event", frozenset()),))):
+            rights = other
+            assert (await visitor.get(path))[1]["events"] == []
+        rights = limited(Event="team")
+        assert (await visitor.get(path))[1]["events"]
+        assert (await visitor.get("/object?kind=Node&namespace=&name=n1"))[1]["events"] == []
+        assert (await visitor.get("/object?kind=Secret&namespace=team&name=x"))[0] == 400
+        assert read == [("Pod", "team", "big")] * 2
+
+    read: list[tuple[str, str, str]] = []
+    feed = feed_of(SMALL)
+    feed.read_events = events
+    at_page(feed, scenario, Access(name_of=str, rights_of=rights_of))
+
+
+@pytest.mark.parametrize("ends", ["session", "rights", "time"])
+def test_a_stream_of_events_ends_with_what_allows_it(ends: str) -> None:
+    now_s, rights = 0.0, limited(Pod="team")
+
+    async def rights_of(_: str) -> Rights:
+        return rights
+
+    async def run() -> None:
+        nonlocal now_s, rights
+        feed = feed_of(SMALL, is_live=True)
+        page = Page(feed, Access(name_of=str, rights_of=rights_of), clock=lambda: now_s)
+        visitor = Visitor(page)
+        await visitor.sign_in("ann")
+        answer = await visitor.send("GET", "/events?since=1")
+        assert isinstance(answer, StreamingResponse)
+        assert answer.user == "ann"
+        assert await anext(answer.chunks) == KEEP_ALIVE
+        now_s += CHECK_S
+        feed.publish([holding("more", "gpu-1")], revision=2, time=NOW)
+        assert b"event: fleet" in await anext(answer.chunks)
+        if ends == "session":
+            now_s += SESSION_S
+        elif ends == "time":
+            now_s += EVENTS_S
+        else:
+            rights, now_s = limited(Pod="other"), now_s + CHECK_S
+        feed.publish([holding("more")], revision=3, time=NOW)
+        assert [chunk async for chunk in answer.chunks] == []
+        await page.close()
+
+    asyncio.run(run())
+
+
+class FewRights:
+    """An authorizer that allows nothing, and counts what it is asked before others go on."""
+
+    def __init__(self) -> None:
+        self.asked = self.at_once = 0
+        self._since = 0
+
+    def authorize(self, _: object) -> Decision:
+        self.asked += 1
+        self._since += 1
+        self.at_once = max(self.at_once, self._since)
+        return NoOpinion()
+
+    async def let_go_on(self) -> None:
+        while True:
+            self._since = 0
+            await asyncio.sleep(0)
+
+
+def test_to_find_out_what_a_viewer_may_see_lets_other_requests_go_on() -> None:
+    async def run() -> None:
+        authorizer = FewRights()
+        spaces = [Namespace(metadata=ObjectMeta(name=f"n{n}")) for n in range(1000)]
+        rights = UserRights(authorizer, feed_of(spaces))
+        others = asyncio.create_task(authorizer.let_go_on())
+        first, second = await asyncio.gather(*(rights.rights_of(User("ann")) for _ in range(2)))
+        others.cancel()
+        assert first is second
+        assert "pods" in first.forbidden
+        assert "events" in first.forbidden
+        assert authorizer.at_once < 200
+        assert authorizer.asked < 20 * 1000
+
+    asyncio.run(run())
+
+
+def test_views_are_bounded_and_those_with_viewers_stay() -> None:
+    async def run() -> None:
+        views = Views(feed_of(SMALL))
+        looked_at = await views.get(limited(Pod="first"))
+        events = looked_at.events(0)
+        await anext(events)
+        for number in range(2 * VIEWS_MAX):
+            await views.get(limited(Pod=f"n{number}"))
+        assert await views.get(limited(Pod="first")) is looked_at
+        last = await views.get(limited(Pod=f"n{2 * VIEWS_MAX - 1}"))
+        assert await views.get(limited(Pod=f"n{2 * VIEWS_MAX - 1}")) is last
+        streams = [events]
+        with pytest.raises(BusyError):  # noqa: PT012 - one of these is too many
+            for number in range(VIEWS_MAX):
+                streams.append((await views.get(limited(Pod=f"n{number}"))).events(0))
+                await anext(streams[-1])
+        assert len(streams) == VIEWS_MAX
+        for each in streams:
+            await each.aclose()
+        await views.close()
+
+    asyncio.run(run())
+
+
+def test_a_user_with_many_links_ends_no_link_or_session_of_others() -> None:
+    logins: Logins[str] = Logins(lambda: 0.0)
+    link = logins.link_token("ann")
+    cookie = logins.redeem(logins.link_token("ann"))
+    for _ in range(LINKS_MAX + 1):
+        logins.redeem(logins.link_token("eve"))
+        logins.link_token("eve")
+    assert logins.redeem(link) is not None
+    assert logins.user(f"moor-ui={cookie}", "") == "ann"
