@@ -222,7 +222,8 @@ def _before_update(
         return RegistryResult(refused=problem)
     if problem is not None:
         return RegistryResult(errors=(problem,))
-    new = _with_metadata(new, generation=old.metadata.generation)
+    if new.metadata.generation != old.metadata.generation:
+        new = _with_metadata(new, generation=old.metadata.generation)
     if status:
         dropped = strategy.disabled_status_gates(new, old, context)
         new = strategy.prepare_for_status_update(new, old, context)
@@ -330,6 +331,8 @@ def _with_current_version(
 ) -> tuple[Any, str | FieldError | None]:
     """Return the object with the resourceVersion it replaces, and why the update is refused."""
     stored = old.metadata.resource_version
+    if new.metadata.resource_version == stored and stored[:1] not in ("", "0"):
+        return new, None
     try:
         version, old_version = map(_resource_version, (new.metadata.resource_version, stored))
     except ValueError as error:
@@ -364,6 +367,8 @@ def _with_kept_metadata(new: Any, old: ObjectMeta) -> Any:
     """Return the object with the metadata that no update can change."""
     meta: ObjectMeta = new.metadata
     grace = meta.deletion_grace_period_seconds
+    if _server_set(meta) == _server_set(old):
+        return new
     is_deleted = old.deletion_timestamp is not None and not old.deletion_timestamp.is_zero
     return _with_metadata(
         new,
@@ -373,6 +378,15 @@ def _with_kept_metadata(new: Any, old: ObjectMeta) -> Any:
         deletion_grace_period_seconds=(
             old.deletion_grace_period_seconds if grace is None else grace
         ),
+    )
+
+
+def _server_set(meta: ObjectMeta) -> tuple[Any, ...]:
+    return (
+        meta.uid,
+        meta.creation_timestamp,
+        meta.deletion_timestamp,
+        meta.deletion_grace_period_seconds,
     )
 
 

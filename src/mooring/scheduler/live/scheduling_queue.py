@@ -201,6 +201,8 @@ class SchedulingQueue:
 
     def fire(self, events: Iterable[ClusterEvent], now_s: float) -> None:
         """Activate the entries that one of the events can help."""
+        if not self._waiting and not self._kinds_waiting:
+            return
         for event in events:
             for key in tuple(self._waiting.get(event, ())):
                 self._activate(self._entries[key], now_s)
