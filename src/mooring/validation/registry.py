@@ -19,11 +19,10 @@ from msgspec.structs import replace
 from mooring.api import events
 from mooring.api.catalogue import to_hub
 from mooring.api.custom_resource import is_custom
-from mooring.api.field_path import Path, path_of
+from mooring.api.field_path import Path
 from mooring.api.gates import Gate
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
-from mooring.api.resource import v1beta1
 from mooring.kit.go_quote import go_quote
 from mooring.validation.admission_policy import ADMISSION_STRATEGIES
 from mooring.validation.apps import (
@@ -70,6 +69,7 @@ from mooring.validation.resource_slice import ResourceSliceStrategy
 from mooring.validation.scheduler_configuration import SchedulerConfigurationStrategy
 from mooring.validation.service import ServiceStrategy
 from mooring.validation.strategy import Context, MetadataStrategy, Strategy
+from mooring.validation.versioned_paths import versioned_path
 from mooring.validation.workload import WorkloadStrategy
 
 STRATEGIES: dict[str, Strategy[Any]] = {
@@ -242,17 +242,22 @@ def _before_update(
         warnings += strategy.warnings_on_status_update(new)
     elif not errors:
         warnings += strategy.warnings_on_update(new, old)
-    return _canonicalized(new, errors, kind, context, warnings)
+    return _canonicalized(new, errors, kind, context, warnings, old)
 
 
 def _canonicalized(
-    new: Any, errors: ErrorList, kind: Kind, context: Context, warnings: Iterable[str] = ()
+    new: Any,
+    errors: ErrorList,
+    kind: Kind,
+    context: Context,
+    warnings: Iterable[str] = (),
+    old: Any = None,
 ) -> RegistryResult:
     if errors:
         found = tuple(_without_repetitions(errors, kind))
         return RegistryResult(errors=found, warnings=tuple(warnings))
     strategy = strategy_for(kind)
-    stored = stored_form(new)
+    stored = stored_form(new, old if type(old) is type(new) else None)
     if kind.api_version != kind.hub_version:
         # Whoever reads the object from storage reads it with the defaults of the hub version.
         stored = strategy.default(stored, kind.hub_version, context)
@@ -392,21 +397,3 @@ def _server_set(meta: ObjectMeta) -> tuple[Any, ...]:
 
 def _with_metadata(value: Any, **changes: Any) -> Any:
     return replace(value, metadata=replace(value.metadata, **changes))
-
-
-# --- paths of older versions --------------------------------------------------------------
-
-
-def versioned_path(path: Path, kind: Kind) -> Path:
-    """Return the path in the version that the user wrote for one in the hub version."""
-    if kind.api_version != v1beta1.API_VERSION:
-        return path
-    segments = list(path.segments)
-    match segments:
-        case ["spec", "devices", int(), field, *_] if field not in ("name", "basic"):
-            segments.insert(3, "basic")
-        case ["spec", "devices", "requests", int(), "exactly", *_]:
-            del segments[4]
-        case ["spec", "spec", "devices", "requests", int(), "exactly", *_]:
-            del segments[5]
-    return path_of(segments)

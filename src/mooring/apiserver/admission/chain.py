@@ -166,16 +166,13 @@ async def admit_new(
     stored = strategy.stored
     if stored is None:
         stored = await server.workers.run(user, size, _accepted, strategy, request, name)
-    metadata = replace(
-        stored.metadata, name=name, uid=server.new_uid(), creation_timestamp=server.now()
-    )
+    now = server.now()
+    metadata = replace(stored.metadata, name=name, uid=server.new_uid(), creation_timestamp=now)
     new = server_defaults.with_namespace_label(replace(stored, metadata=metadata))
     new = with_requester(new, request.user)
     await admit_write(server, request, Operation.CREATE, new=new)
     if not is_applied:
-        new = await server.workers.run(
-            user, size, with_updated_owners, None, new, request, server.now()
-        )
+        new = await server.workers.run(user, size, with_updated_owners, None, new, request, now)
     new = await _mutate(server, request, server_defaults.with_server_defaults(new, body.value))
     if server.admission is not None:
         await server.admission.validate(request, new, None, namespace)

@@ -130,7 +130,7 @@ class DecodedBody(Struct, frozen=True):
 def read_body(request: ResourceRequest, *, gates: Gates, extensions: bool) -> DecodedBody:
     """Return the object of a request, or raise 400 if it cannot be decoded."""
     if extensions and request.content_type in ("", JSON):
-        plain = read_plain_json(request.body, request.kind)
+        plain = read_plain_json(request.body, request.kind, is_from_struct=request.is_direct)
         if plain is not None and request.field_validation:  # which must be valid in any case
             return DecodedBody(plain)
     try:
