@@ -321,19 +321,16 @@ def _validate_owner(owner: OwnerReference, path: Path) -> ErrorList:
 def _validate_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
     if not finalizers:
         return []
-    path = _FINALIZERS
     found: ErrorList = []
     for finalizer in finalizers:
-        found += label_name(finalizer, path)
+        found += label_name(finalizer, _FINALIZERS)
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         detail = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
-        found.append(invalid(path, finalizers, detail))
+        found.append(invalid(_FINALIZERS, finalizers, detail))
     return found
 
 
 def _validate_qualified(finalizers: tuple[str, ...]) -> ErrorList:
-    if not finalizers:
-        return []
     path = _FINALIZERS
     detail = "name is neither a standard finalizer name nor is it fully qualified"
     return [
