@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.catalogue import CATALOGUE
+from mooring.api.codec import encode_json
 from mooring.api.documents import expand_lists, read
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
@@ -114,6 +115,9 @@ def check(data: bytes, tree: Any) -> Any:
         assert (reading.remarks, reading.problems) == ((), ())
         assert reading.value == value
         assert repr(reading.value) == repr(value)
+        again = encode_json(value)
+        of_struct = read_plain_json(again, kind, is_from_struct=True)
+        assert repr(of_struct) == repr(read_plain_json(again, kind))
     return value
 
 

@@ -159,3 +159,23 @@ def test_the_special_claim_is_released_with_the_others() -> None:
     done = pod(claims=[BY_NAME], status={"extendedResourceClaimStatus": special})
     assert claims_to_release(done) == ("shared", "p-extended-resources-x")
     assert claims_to_release(pod(claims=[BY_NAME])) == ("shared",)
+
+
+NAMES = (None, "one", "two")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("template", NAMES)
+@pytest.mark.parametrize("made", [{}, {"e": "one"}, {"e": None}, {"f": "one"}])
+def test_names_are_those_of_references(
+    name: str | None, template: str | None, made: dict[str, str | None]
+) -> None:
+    entry: dict[str, str] = {"name": "e"}
+    if name is not None:
+        entry["resourceClaimName"] = name
+    if template is not None:
+        entry["resourceClaimTemplateName"] = template
+    user = pod(claims=[entry, {"name": "g", "resourceClaimName": "two"}], made=made)
+    found = [reference_of(user, each) for each in user.spec.resource_claims]
+    names = {each.name for each in found if isinstance(each, Named)}
+    assert claim_names(user) == tuple(sorted(names))

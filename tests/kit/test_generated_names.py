@@ -17,6 +17,8 @@ def test_ids_are_random_uuids_and_never_the_same() -> None:
     ids = {new_uid() for _ in range(2000)}
     assert len(ids) == 2000
     assert {uuid.UUID(text).version for text in ids} == {4}
+    assert {uuid.UUID(text).variant for text in ids} == {uuid.RFC_4122}
+    assert all(str(uuid.UUID(text)) == text for text in ids)
 
 
 def test_suffixes_have_the_letters_that_make_no_words() -> None:

@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree
+from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core.pod import PodSpec
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.validation import resource_claim
 from mooring.validation.pod import spec as pod_spec
-from mooring.validation.registry import RegistryResult, before_create
+from mooring.validation.registry import RegistryResult, before_create, before_update
 from mooring.validation.repeated_specs import SPECS_MAX, RepeatedSpecs
 from mooring.validation.strategy import Context
 
@@ -98,3 +98,16 @@ def test_few_specs_are_remembered() -> None:
     assert specs.defaulted(large) is not specs.defaulted(large)
     specs.note(large, "fact")
     assert not specs.has(large, "fact")
+
+
+def test_a_spec_that_is_written_back_is_the_one_that_is_stored() -> None:
+    about = ("resource.k8s.io/v1", "ResourceClaim")
+    kind = CATALOGUE.find(*about)
+    stored = create(*about, CLAIM, "stored").stored
+    stored = replace(stored, metadata=replace(stored.metadata, uid="1", resource_version="5"))
+    read: Any = decode_tree(to_tree(stored), kind.struct).value
+    assert read.spec is not stored.spec
+    held = replace(read, metadata=replace(read.metadata, finalizers=("example.com/f",)))
+    updated = before_update(held, stored, kind, Context(gates=GATES, now=NOW))
+    assert not updated.errors
+    assert updated.stored.spec is stored.spec

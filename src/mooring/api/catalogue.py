@@ -91,6 +91,8 @@ def to_hub(value: Any, kind: Kind | None = None) -> Any:
     if isinstance(value, CustomResource):
         return value if kind is None else type(value).definition.converted(value, kind.hub_version)
     kind = kind or CATALOGUE.find(value.api_version, value.kind)
+    if value.api_version == kind.hub_version:
+        return value
     if kind.group == RESOURCE_GROUP:
         return versions.to_hub(value, kind.hub_version)
     if kind.group == scheduling.GROUP:

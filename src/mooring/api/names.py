@@ -104,6 +104,8 @@ def dns1035_label(text: str) -> list[str]:
 
 def dns1123_subdomain(text: str, *, unit: str = CHARACTERS) -> list[str]:
     """Check a DNS subdomain: `example.com`."""
+    if len(text) <= SUBDOMAIN_MAX and _is_subdomain(text):
+        return []
     messages = _length(text, SUBDOMAIN_MAX, unit)
     if not _is_subdomain(text):
         messages.append(_rule(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))

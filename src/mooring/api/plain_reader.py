@@ -37,13 +37,16 @@ _ESCAPES = ((rb"\u003c", b"<"), (rb"\u003e", b">"), (rb"\u0026", b"&"))  # what 
 _TYPE = re.compile(rb'\{"apiVersion":"([^"\\]*+)","kind":"([^"\\]*+)"').match
 
 
-def read_plain_json(data: bytes, kind: Kind) -> Any | None:
-    """Return the object of a kind that JSON text describes; None if it must be read carefully."""
+def read_plain_json(data: bytes, kind: Kind, *, is_from_struct: bool = False) -> Any | None:
+    """Return the object of a kind that JSON text describes; None if it must be read carefully.
+
+    No key comes twice in text that this process has encoded from a struct.
+    """
     if len(data) > PLAIN_BYTES_MAX or _is_odd(data):
         return None
     if not is_surely_shipped(data, kind.group, kind.name) or not has_plain_bounds(data):
         return None
-    return _read(data, kind, encode_stored_json)
+    return _read(data, kind, None if is_from_struct else encode_stored_json)
 
 
 class PlainItems:
@@ -92,10 +95,10 @@ def _is_odd(data: bytes) -> bool:
     return (b"\\" in data and b"\\u" in data) or b"\x7f" in data
 
 
-def _read(data: bytes, kind: Kind, encode: Callable[[Any], bytes]) -> Any | None:
+def _read(data: bytes, kind: Kind, encode: Callable[[Any], bytes] | None) -> Any | None:
     """Return the object of text that has few values, if there is nothing to remark on.
 
-    `encode` writes an object as the text is likely written.
+    `encode` writes an object as the text is likely written; None: it has each key once.
     """
     if holds_raw(kind.struct) and any(name in data for name in _RAW_FIELDS):
         return None
@@ -103,7 +106,8 @@ def _read(data: bytes, kind: Kind, encode: Callable[[Any], bytes]) -> Any | None
         value = _decoder(kind.struct).decode(data)
         if value.api_version != kind.api_version or value.kind != kind.name:
             return None
-        if encode(value) != data and not has_each_key_once(data, _decode(data)):
+        is_proven = encode is None or encode(value) == data
+        if not is_proven and not has_each_key_once(data, _decode(data)):
             return None
         value, unknown = read_parts(value, kind.api_version, kind.name, is_exact=True)
     except (ApiError, UnicodeDecodeError, RecursionError, msgspec.DecodeError):

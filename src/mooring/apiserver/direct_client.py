@@ -36,7 +36,7 @@ from mooring.apiserver.http.status import (
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.verbs.dispatch import verb_of
 from mooring.apiserver.verbs.resource_request import ResourceRequest
-from mooring.apiserver.verbs.watch import BOOKMARK, DELETED, ERROR, WatchEvent
+from mooring.apiserver.verbs.watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, WatchEvent
 from mooring.client.api_client import BINDING, WATCH_S, ApiClient, ObjectCall, encoded
 from mooring.client.client_factory import Tokens
 from mooring.client.contract import Added, Bookmark, Event, ObjectList, Removed
@@ -179,7 +179,8 @@ class DirectClient(ApiClient):
                     for number, notice in enumerate(batch):
                         if number and number % SLICE_OBJECTS == 0:
                             await asyncio.sleep(0)
-                        yield _event(notice)
+                        is_change = notice.type in (ADDED, MODIFIED)
+                        yield Added(notice.value) if is_change else _event(notice)
             finally:
                 await batches.aclose()
         except StatusError as error:

@@ -32,7 +32,7 @@ from threading import get_ident
 from typing import Generic, ParamSpec, TypeVar
 
 from mooring.apiserver.http.status import too_many_requests
-from mooring.validation.strategy import StatusAuthorizer
+from mooring.validation.strategy import DriverRefusal, StatusAuthorizer
 
 SMALL_BYTES_MAX = 8 * 1024  # takes less than 100 ms in the worst case
 MEDIUM_BYTES_MAX = 128 * 1024
@@ -207,10 +207,11 @@ class OnLoop(Generic[P, T]):
 
     __slots__ = ("_function", "_loop", "_thread")
 
-    def __init__(self, function: Callable[P, T]) -> None:
+    def __init__(
+        self, function: Callable[P, T], place: tuple[asyncio.AbstractEventLoop, int] | None = None
+    ) -> None:
         self._function = function
-        self._loop = asyncio.get_running_loop()
-        self._thread = get_ident()
+        self._loop, self._thread = place or (asyncio.get_running_loop(), get_ident())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the function's result; wait for the event loop if another thread calls."""
@@ -227,5 +228,13 @@ class StatusAuthorizerOnLoop:
     """Asks in the event loop's thread, to which the caches of the authorizer belong."""
 
     def __init__(self, authorizer: StatusAuthorizer) -> None:
-        self.refuse_binding = OnLoop(authorizer.refuse_binding)
-        self.refuse_driver = OnLoop(authorizer.refuse_driver)
+        self._authorizer = authorizer
+        self._place = (asyncio.get_running_loop(), get_ident())
+
+    def refuse_binding(self) -> str | None:
+        """Return why the user may not set allocation and reservations of any claim."""
+        return OnLoop(self._authorizer.refuse_binding, self._place)()
+
+    def refuse_driver(self, driver: str, *, node: str | None) -> DriverRefusal | None:
+        """Return why the user may not report for a driver on the node of the allocation."""
+        return OnLoop(self._authorizer.refuse_driver, self._place)(driver, node=node)

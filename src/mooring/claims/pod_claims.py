@@ -110,11 +110,22 @@ def statuses_of(owner: Owner) -> tuple[EntryStatus, ...]:
 
 def claim_names(owner: Owner) -> tuple[str, ...]:
     """Return the distinct names of the claims that a pod or group refers to."""
-    if not owner.spec.resource_claims:
+    entries = owner.spec.resource_claims
+    if not entries:
         return ()
-    references = [reference_of(owner, entry) for entry in owner.spec.resource_claims]
-    names = {each.name for each in references if isinstance(each, Named)}
+    found = [_name_of(owner, entry) for entry in entries]
+    names = {name for name in found if name is not None}
     return tuple(sorted(names) if len(names) > 1 else names)
+
+
+def _name_of(owner: Owner, entry: ClaimEntry) -> str | None:
+    """Return the name of the claim that an entry refers to, as in its reference; None: none."""
+    if entry.resource_claim_name is not None or entry.resource_claim_template_name is None:
+        return entry.resource_claim_name
+    for status in owner.status.resource_claim_statuses or ():
+        if status.name == entry.name:
+            return status.resource_claim_name
+    return None
 
 
 def claims_to_release(pod: Pod) -> tuple[str, ...]:

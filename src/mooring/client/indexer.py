@@ -40,24 +40,18 @@ class Index:
         self._keys = keys
         self._values = values  # the cached objects
         self._found: dict[str, dict[ObjectKey, Any]] = {}
-        # The changed objects as they are in the index.
-        self._changed: dict[ObjectKey, Any | None] = dict.fromkeys(values)
+        # Objects that were added, changed or deleted, as they are in the index.
+        self.changed: dict[ObjectKey, Any | None] = dict.fromkeys(values)
 
     def find(self, key: str) -> Collection[Any]:
         """Return the objects with this value."""
-        if self._changed:
-            self._catch_up()
+        if self.changed:
+            self.catch_up()
         return self._found.get(key, NOTHING).values()
 
-    def change(self, key: ObjectKey, old: Any | None) -> None:
-        """Record that an object was added, changed or deleted; this was there before."""
-        if key not in self._changed:
-            self._changed[key] = old
-            if len(self._changed) > CHANGES_MAX:
-                self._catch_up()
-
-    def _catch_up(self) -> None:
-        changed, self._changed = self._changed, {}
+    def catch_up(self) -> None:
+        """Take in what has changed."""
+        changed, self.changed = self.changed, {}
         for key, old in changed.items():
             self._change(key, old, self._values.get(key))
 
@@ -97,7 +91,8 @@ class Indexer:
 
     def get(self, struct: type[T], namespace: str, name: str) -> T | None:
         """Return an object, if it exists."""
-        return self._values.get(struct, {}).get((namespace, name))
+        values = self._values.get(struct)
+        return None if values is None else values.get((namespace, name))
 
     def list(self, struct: type[T], namespace: str | None = None) -> Iterator[T]:
         """Yield the objects of a kind, optionally of one namespace (this scans all of them)."""
@@ -125,7 +120,9 @@ class Indexer:
     def put(self, value: Any) -> Any | None:
         """Add or replace an object and return the previous one."""
         struct, key = type(value), object_key(value)
-        values = self._values.setdefault(struct, {})
+        values = self._values.get(struct)
+        if values is None:
+            values = self._values[struct] = {}
         old = values.get(key)
         values[key] = value
         self._note(struct, key, old)
@@ -141,4 +138,8 @@ class Indexer:
 
     def _note(self, struct: type[Any], key: ObjectKey, old: Any | None) -> None:
         for index in self._indexes.get(struct, NOTHING).values():
-            index.change(key, old)
+            changed = index.changed
+            if key not in changed:
+                changed[key] = old
+                if len(changed) > CHANGES_MAX:
+                    index.catch_up()

@@ -303,13 +303,19 @@ class Informer:
 
     def _notify(self, old: Any | None, new: Any | None) -> None:
         for handler in self._handlers:
-            self._call(handler, old, new)
+            try:
+                handler(old, new)
+            except Exception as error:
+                self._note_fault(error, old, new)
 
     def _call(self, handler: Handler, old: Any | None, new: Any | None) -> None:
         try:
             handler(old, new)
         except Exception as error:
-            FAULTS.note(self._place, lambda: object_text(old if new is None else new), error)
+            self._note_fault(error, old, new)
+
+    def _note_fault(self, error: Exception, old: Any | None, new: Any | None) -> None:
+        FAULTS.note(self._place, lambda: object_text(old if new is None else new), error)
 
     def _tell_unreadable(self, item: Unreadable) -> None:
         for handler in self._unreadable_handlers:

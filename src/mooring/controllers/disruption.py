@@ -58,6 +58,8 @@ class DisruptionController(Controller):
         if isinstance(value, PodDisruptionBudget):
             return (object_key(value),)
         budgets = objects.by_index(PodDisruptionBudget, "namespace", value.metadata.namespace)
+        if not budgets:
+            return ()
         if not isinstance(value, Pod):
             is_same = change.old and change.new and _replicas(change.old) == _replicas(change.new)
             return () if is_same else sorted(map(object_key, budgets))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-import uuid
 
 POOL_BYTES = 4096
 SUFFIX_LENGTH = 5
+# Version 4 and the variant of RFC 9562 in a UUID, and all bits but theirs.
+_VERSION = 0x4000_8000_0000_0000_0000
+_NOT_VERSION = ~(0xF000_C000_0000_0000_0000)
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so no words
 
 
@@ -31,7 +33,9 @@ _RANDOMNESS = Randomness()
 
 def new_uid() -> str:
     """Return a random UUID."""
-    return str(uuid.UUID(bytes=_RANDOMNESS.take(16), version=4))
+    number = int.from_bytes(_RANDOMNESS.take(16), "big") & _NOT_VERSION | _VERSION
+    text = f"{number:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def new_suffix() -> str:
@@ -40,7 +44,7 @@ def new_suffix() -> str:
     bound = 256 - 256 % letters  # above it some letters would be more frequent than others
     suffix = ""
     while len(suffix) < SUFFIX_LENGTH:
-        (number,) = _RANDOMNESS.take(1)
-        if number < bound:
-            suffix += SUFFIX_LETTERS[number % letters]
+        for number in _RANDOMNESS.take(SUFFIX_LENGTH - len(suffix)):
+            if number < bound:
+                suffix += SUFFIX_LETTERS[number % letters]
     return suffix

@@ -1,6 +1,7 @@
 """Defaulting, dropped fields and validation of every kind, as in an API server.
 
 registry                      the flow: default, prepare, validate, store
+versioned_paths               paths of fields as older versions have them
 strategy                      the steps of one kind; ObjectStrategy has those that kinds share
 manifests                     validates documents, and finds the line of every error
 errors                        field errors, with Kubernetes' types and texts

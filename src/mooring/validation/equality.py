@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from operator import attrgetter, is_not
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from msgspec import Raw, Struct
 from msgspec.structs import asdict, replace
@@ -77,20 +77,36 @@ def _is_collection(value: Any) -> bool:
 Form = Callable[[Any], Any]
 
 
-def stored_form(value: Any) -> Any:
-    """Return the object without empty lists and maps; itself if nothing changes."""
+def stored_form(value: Any, stored: Any = None) -> Any:
+    """Return the object without empty lists and maps; itself if nothing changes.
+
+    Members that it shares with a stored object have that form already.
+    """
     struct: Any = type(value)
-    form = _struct_form(struct)
-    return value if form is None else form(value)
+    changes = {}
+    for name, form in _plan_of(struct):
+        member = getattr(value, name)
+        if member is None or (stored is not None and member is getattr(stored, name)):
+            continue
+        if (kept := form(member)) is not member:
+            changes[name] = kept
+    return replace(value, **changes) if changes else value
+
+
+@lru_cache(maxsize=1024)
+def _plan_of(struct: type[Struct]) -> tuple[tuple[str, Form], ...]:
+    """Return the fields of a struct whose values may change, and how."""
+    if struct is DeviceAttribute:
+        return ()  # An empty list of values does not pass validation.
+    hints = get_type_hints(struct)
+    found = ((name, _form(hint)) for name, hint in hints.items())
+    return tuple((name, form) for name, form in found if form is not None)
 
 
 @lru_cache(maxsize=1024)
 def _struct_form(struct: type[Struct]) -> Form | None:
     """Return how objects of a struct change, or None if they never do."""
-    if struct is DeviceAttribute:
-        return None  # An empty list of values does not pass validation.
-    hints = get_type_hints(struct)
-    plan = [(name, form) for name, hint in hints.items() if (form := _form(hint)) is not None]
+    plan = _plan_of(cast("Any", struct))
     if not plan:
         return None
 

@@ -31,11 +31,11 @@ from mooring.validation.registry import (
     before_create,
     before_status_update,
     has_status,
-    versioned_path,
     with_resource_version,
 )
 from mooring.validation.resource_claim import ADMIN_LABEL_MISSING
 from mooring.validation.strategy import Context
+from mooring.validation.versioned_paths import versioned_path
 
 
 class Severity(StrEnum):

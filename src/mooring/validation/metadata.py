@@ -280,7 +280,8 @@ def _validate_owners(owners: tuple[OwnerReference, ...], path: Path) -> ErrorLis
     found: ErrorList = []
     controller = ""
     for position, owner in enumerate(owners):
-        found += _validate_owner(owner, path.index(position))
+        if not _is_good_owner(owner):
+            found += _validate_owner(owner, path.index(position))
         if owner.controller:
             name = f"{owner.kind}/{owner.name}"
             if controller:
@@ -292,6 +293,14 @@ def _validate_owners(owners: tuple[OwnerReference, ...], path: Path) -> ErrorLis
             else:
                 controller = name
     return found
+
+
+def _is_good_owner(owner: OwnerReference) -> bool:
+    """Return whether there is surely nothing wrong."""
+    version = owner.api_version
+    if not (version and owner.kind and owner.name and owner.uid) or owner.kind == "Event":
+        return False
+    return version.count("/") <= 1 and not version.endswith("/")
 
 
 def _validate_owner(owner: OwnerReference, path: Path) -> ErrorList:
@@ -310,13 +319,14 @@ def _validate_owner(owner: OwnerReference, path: Path) -> ErrorList:
 
 
 def _validate_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
-    path = _FINALIZERS
+    if not finalizers:
+        return []
     found: ErrorList = []
     for finalizer in finalizers:
-        found += label_name(finalizer, path)
+        found += label_name(finalizer, _FINALIZERS)
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         detail = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
-        found.append(invalid(path, finalizers, detail))
+        found.append(invalid(_FINALIZERS, finalizers, detail))
     return found
 
 

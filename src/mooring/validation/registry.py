@@ -19,11 +19,10 @@ from msgspec.structs import replace
 from mooring.api import events
 from mooring.api.catalogue import to_hub
 from mooring.api.custom_resource import is_custom
-from mooring.api.field_path import Path, path_of
+from mooring.api.field_path import Path
 from mooring.api.gates import Gate
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
-from mooring.api.resource import v1beta1
 from mooring.kit.go_quote import go_quote
 from mooring.validation.admission_policy import ADMISSION_STRATEGIES
 from mooring.validation.apps import (
@@ -70,6 +69,7 @@ from mooring.validation.resource_slice import ResourceSliceStrategy
 from mooring.validation.scheduler_configuration import SchedulerConfigurationStrategy
 from mooring.validation.service import ServiceStrategy
 from mooring.validation.strategy import Context, MetadataStrategy, Strategy
+from mooring.validation.versioned_paths import versioned_path
 from mooring.validation.workload import WorkloadStrategy
 
 STRATEGIES: dict[str, Strategy[Any]] = {
@@ -222,7 +222,8 @@ def _before_update(
         return RegistryResult(refused=problem)
     if problem is not None:
         return RegistryResult(errors=(problem,))
-    new = _with_metadata(new, generation=old.metadata.generation)
+    if new.metadata.generation != old.metadata.generation:
+        new = _with_metadata(new, generation=old.metadata.generation)
     if status:
         dropped = strategy.disabled_status_gates(new, old, context)
         new = strategy.prepare_for_status_update(new, old, context)
@@ -241,17 +242,22 @@ def _before_update(
         warnings += strategy.warnings_on_status_update(new)
     elif not errors:
         warnings += strategy.warnings_on_update(new, old)
-    return _canonicalized(new, errors, kind, context, warnings)
+    return _canonicalized(new, errors, kind, context, warnings, old)
 
 
 def _canonicalized(
-    new: Any, errors: ErrorList, kind: Kind, context: Context, warnings: Iterable[str] = ()
+    new: Any,
+    errors: ErrorList,
+    kind: Kind,
+    context: Context,
+    warnings: Iterable[str] = (),
+    old: Any = None,
 ) -> RegistryResult:
     if errors:
         found = tuple(_without_repetitions(errors, kind))
         return RegistryResult(errors=found, warnings=tuple(warnings))
     strategy = strategy_for(kind)
-    stored = stored_form(new)
+    stored = stored_form(new, old if type(old) is type(new) else None)
     if kind.api_version != kind.hub_version:
         # Whoever reads the object from storage reads it with the defaults of the hub version.
         stored = strategy.default(stored, kind.hub_version, context)
@@ -330,6 +336,8 @@ def _with_current_version(
 ) -> tuple[Any, str | FieldError | None]:
     """Return the object with the resourceVersion it replaces, and why the update is refused."""
     stored = old.metadata.resource_version
+    if new.metadata.resource_version == stored and stored[:1] not in ("", "0"):
+        return new, None
     try:
         version, old_version = map(_resource_version, (new.metadata.resource_version, stored))
     except ValueError as error:
@@ -364,6 +372,8 @@ def _with_kept_metadata(new: Any, old: ObjectMeta) -> Any:
     """Return the object with the metadata that no update can change."""
     meta: ObjectMeta = new.metadata
     grace = meta.deletion_grace_period_seconds
+    if _server_set(meta) == _server_set(old):
+        return new
     is_deleted = old.deletion_timestamp is not None and not old.deletion_timestamp.is_zero
     return _with_metadata(
         new,
@@ -376,23 +386,14 @@ def _with_kept_metadata(new: Any, old: ObjectMeta) -> Any:
     )
 
 
+def _server_set(meta: ObjectMeta) -> tuple[Any, ...]:
+    return (
+        meta.uid,
+        meta.creation_timestamp,
+        meta.deletion_timestamp,
+        meta.deletion_grace_period_seconds,
+    )
+
+
 def _with_metadata(value: Any, **changes: Any) -> Any:
     return replace(value, metadata=replace(value.metadata, **changes))
-
-
-# --- paths of older versions --------------------------------------------------------------
-
-
-def versioned_path(path: Path, kind: Kind) -> Path:
-    """Return the path in the version that the user wrote for one in the hub version."""
-    if kind.api_version != v1beta1.API_VERSION:
-        return path
-    segments = list(path.segments)
-    match segments:
-        case ["spec", "devices", int(), field, *_] if field not in ("name", "basic"):
-            segments.insert(3, "basic")
-        case ["spec", "devices", "requests", int(), "exactly", *_]:
-            del segments[4]
-        case ["spec", "spec", "devices", "requests", int(), "exactly", *_]:
-            del segments[5]
-    return path_of(segments)

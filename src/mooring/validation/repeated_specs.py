@@ -39,6 +39,8 @@ class RepeatedSpecs(Generic[S]):
             known = self._default(spec)
             if len(text) <= SPEC_BYTES_MAX:
                 self._remember(text, known)
+                if known is not spec:  # It is written back with its defaults.
+                    self._defaulted.setdefault(encode_stored_json(known), known)
         return known
 
     def has(self, spec: S, fact: Hashable) -> bool:

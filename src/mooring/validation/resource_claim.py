@@ -102,9 +102,10 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
         self, new: ResourceClaim, old: ResourceClaim, context: Context
     ) -> ResourceClaim:
         """Keep the status; drop disabled fields that were not in use."""
-        return replace(
-            new, status=old.status, spec=drop_disabled_claim_fields(new.spec, old.spec, context)
-        )
+        spec = new.spec
+        if spec is not old.spec:
+            spec = drop_disabled_claim_fields(spec, old.spec, context)
+        return replace(new, status=old.status, spec=spec)
 
     def validate_update(
         self,
@@ -115,7 +116,7 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
         """Validate the metadata, and that the spec is unchanged."""
         found = validate_metadata(new.metadata, namespaced=True)
         found += validate_metadata_update(new.metadata, old.metadata)
-        if not semantic_equal(new.spec, old.spec):
+        if new.spec is not old.spec and not semantic_equal(new.spec, old.spec):
             found.append(invalid(SPEC, None, IMMUTABLE, declared=True))
         return found
 

@@ -99,6 +99,7 @@ from mooring.validation.strategy import AllowEverything, Context, StatusAuthoriz
 if TYPE_CHECKING:
     from mooring.apiserver.server_context import ServerContext
 
+_ALLOWED = AllowEverything()
 _NO_CHARGE: AbstractAsyncContextManager[None] = nullcontext()
 
 
@@ -107,7 +108,7 @@ def strategy_context(
 ) -> Context:
     """Return the facts about a request that the strategy of a kind needs."""
     labels = {} if namespace is None else namespace.metadata.labels
-    authorizer: StatusAuthorizer = AllowEverything()
+    authorizer: StatusAuthorizer = _ALLOWED
     if server.authorizer is not None and request.resource.hub_struct is ResourceClaim:
         where = request.target.namespace
         authorizer = StatusAuthorizerOnLoop(
@@ -162,17 +163,16 @@ async def admit_new(
             context = strategy_context(server, request, namespace, verb="create")
             again = replace(body, value=kept)
             strategy = await create_strategy(server, request, again, context)
-    stored = await server.workers.run(user, size, _accepted, strategy, request, name)
-    metadata = replace(
-        stored.metadata, name=name, uid=server.new_uid(), creation_timestamp=server.now()
-    )
+    stored = strategy.stored
+    if stored is None:
+        stored = await server.workers.run(user, size, _accepted, strategy, request, name)
+    now = server.now()
+    metadata = replace(stored.metadata, name=name, uid=server.new_uid(), creation_timestamp=now)
     new = server_defaults.with_namespace_label(replace(stored, metadata=metadata))
     new = with_requester(new, request.user)
     await admit_write(server, request, Operation.CREATE, new=new)
     if not is_applied:
-        new = await server.workers.run(
-            user, size, with_updated_owners, None, new, request, server.now()
-        )
+        new = await server.workers.run(user, size, with_updated_owners, None, new, request, now)
     new = await _mutate(server, request, server_defaults.with_server_defaults(new, body.value))
     if server.admission is not None:
         await server.admission.validate(request, new, None, namespace)
@@ -254,7 +254,10 @@ async def admit_changed(
 ) -> Any:
     """Return a changed object that may be stored, or raise why not."""
     user = request.user.name
-    new = await server.workers.run(user, size, _accepted, strategy, request, request.target.name)
+    new = strategy.stored
+    if new is None:
+        name = request.target.name
+        new = await server.workers.run(user, size, _accepted, strategy, request, name)
     if request.target.subresource != "status":
         new = server_defaults.with_namespace_label(new)
     await admit_write(server, request, Operation.UPDATE, new=new, old=old)
@@ -358,7 +361,8 @@ class AdmissionPlugins:
     ) -> None:
         """Raise if the plugins that only look refuse a new object, or a change of an old one."""
         await self._pod_security.validate(request, new, old, namespace)
-        await self._resizes.validate(request, new, old)
+        if request.target.subresource == RESIZE:
+            await self._resizes.validate(request, new, old)
         self._limits.validate(request, new, old)
         self._storage.check_growth(request, new, old)
 

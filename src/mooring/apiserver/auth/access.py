@@ -104,6 +104,7 @@ class NoOpinion(NamedTuple):
 
 
 Decision = Allowed | NoOpinion
+_ALLOWED, _NO_OPINION = Allowed(), NoOpinion()
 
 
 class Authorizer(Protocol):
@@ -137,7 +138,7 @@ class PrivilegedGroup:
 
     def authorize(self, access: Access) -> Decision:
         """Return whether the user is a member."""
-        return Allowed() if MASTERS in access.user.groups else NoOpinion()
+        return _ALLOWED if MASTERS in access.user.groups else _NO_OPINION
 
 
 # --- messages -------------------------------------------------------------------------------------

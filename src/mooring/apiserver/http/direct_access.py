@@ -6,12 +6,15 @@ They authenticate once in a while; everything else is checked as for requests ov
 from __future__ import annotations
 
 import logging
+from functools import lru_cache
 from types import TracebackType
 
 from mooring.apiserver.auth.access import (
+    Access,
     Allowed,
     Authorizer,
     RequestAttributes,
+    ResourceAccess,
     access_forbidden,
     access_of,
     attributes_of,
@@ -26,6 +29,8 @@ from mooring.store.errors import StoreError
 
 LOG = logging.getLogger(__name__)
 
+NAMESPACES = "namespaces"
+OF_MANY = frozenset(("list", "watch", "deletecollection"))
 FAULT = "the server could not do it; its log says more"
 
 
@@ -43,7 +48,12 @@ class DirectAccess:
 
     def check(self, request: ResourceRequest, verb: str) -> None:
         """Raise unless the user may do it and the resource supports it."""
-        access = access_of(request.user, _attributes(request, verb))
+        group, _, resource, namespace, name, part = request.target
+        access: Access
+        if verb in OF_MANY or resource == NAMESPACES:
+            access = access_of(request.user, _attributes(request, verb))
+        else:
+            access = ResourceAccess(request.user, verb, group, resource, part, namespace, name)
         decision = self._authorizer.authorize(access)
         if not isinstance(decision, Allowed):
             raise access_forbidden(access, decision.reason)
@@ -99,12 +109,21 @@ class _Admitted:
 def direct_labels_of(request: ResourceRequest, verb: str) -> RequestLabels:
     """Return the metric labels of a request."""
     group, version, resource, namespace, name, subresource = request.target
-    which = Target(group, version, resource, namespace and "-", name and "-", subresource)
-    return direct_labels(which, verb, request.content_type)
+    where = (group, version, resource, bool(namespace), bool(name), subresource)
+    return _labels(where, verb, request.content_type)
+
+
+@lru_cache(maxsize=1024)
+def _labels(
+    where: tuple[str, str, str, bool, bool, str], verb: str, content_type: str
+) -> RequestLabels:
+    group, version, resource, has_namespace, has_name, subresource = where
+    names = ("-" if has_namespace else "", "-" if has_name else "")
+    return direct_labels(Target(group, version, resource, *names, subresource), verb, content_type)
 
 
 def _attributes(request: ResourceRequest, verb: str) -> RequestAttributes:
     target = request.target
-    if target.resource == "namespaces":
+    if target.resource == NAMESPACES:
         target = target._replace(namespace=target.name)  # It counts as in itself.
     return attributes_of(verb, target, request.query)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -52,6 +53,7 @@ from mooring.apiserver.resources import Resource
 
 SHOWN_MAX = 256
 MANAGER_BYTES_MAX = 128
+AGENT_LENGTH_MAX = 256  # of agents whose names are remembered
 PLAIN_BYTES_MAX = 32 * 1024  # of options, bindings, reviews and the like
 
 IGNORE, WARN, STRICT = "Ignore", "Warn", "Strict"
@@ -81,11 +83,9 @@ class ResourceRequest(Struct, frozen=True):
     def manager(self) -> str:
         """The field manager of the request."""
         named = self.query.get("fieldManager", "")
-        if len(named.encode()) > MANAGER_BYTES_MAX or not named.isprintable():
-            raise bad_request(
-                "fieldManager: Invalid value: not printable, or longer than 128 bytes"
-            )
-        return manager_name(named, self.agent) or "unknown"
+        if len(named) > MANAGER_BYTES_MAX or len(self.agent) > AGENT_LENGTH_MAX:
+            return _manager_of(named, self.agent)
+        return _repeated_manager(named, self.agent)
 
     @property
     def is_dry_run(self) -> bool:
@@ -111,6 +111,15 @@ class ResourceRequest(Struct, frozen=True):
         return forbidden(self.resource.about, metadata.name or metadata.generate_name, why)
 
 
+def _manager_of(named: str, agent: str) -> str:
+    if len(named.encode()) > MANAGER_BYTES_MAX or not named.isprintable():
+        raise bad_request("fieldManager: Invalid value: not printable, or longer than 128 bytes")
+    return manager_name(named, agent) or "unknown"
+
+
+_repeated_manager = lru_cache(maxsize=256)(_manager_of)
+
+
 class DecodedBody(Struct, frozen=True):
     """The object of a request, with warnings about its text."""
 
@@ -121,7 +130,7 @@ class DecodedBody(Struct, frozen=True):
 def read_body(request: ResourceRequest, *, gates: Gates, extensions: bool) -> DecodedBody:
     """Return the object of a request, or raise 400 if it cannot be decoded."""
     if extensions and request.content_type in ("", JSON):
-        plain = read_plain_json(request.body, request.kind)
+        plain = read_plain_json(request.body, request.kind, is_from_struct=request.is_direct)
         if plain is not None and request.field_validation:  # which must be valid in any case
             return DecodedBody(plain)
     try:

@@ -182,7 +182,9 @@ def _for(old: Any, body: DecodedBody, request: ResourceRequest) -> DecodedBody:
 def _with_single_owners(body: DecodedBody, when: str = "") -> DecodedBody:
     """Return an object with each owner once; a warning names those that it had again."""
     owners = body.value.metadata.owner_references
-    single = tuple(dict.fromkeys(owners)) if owners else ()
+    if len(owners) < 2:
+        return body
+    single = tuple(dict.fromkeys(owners))
     if len(single) == len(owners):
         return body
     seen: set[OwnerReference] = set()

@@ -29,8 +29,9 @@ from mooring.api.resource.v1 import (
 )
 from mooring.insight.expressions.published_devices import PublishedDevice
 from mooring.validation.manifests import written_place
-from mooring.validation.registry import strategy_for, versioned_path
+from mooring.validation.registry import strategy_for
 from mooring.validation.strategy import Context
+from mooring.validation.versioned_paths import versioned_path
 
 SELECTING_KINDS: Final = (
     "DeviceClass",

@@ -119,8 +119,11 @@ class DoubleAllocations:
             if earlier and (result.share_id is None or self._is_short(device, key, earlier)):
                 return earlier[-1]
         for pool in {_device_key(result)[:2]: None for result in self._results.get(key, ())}:
+            slices = self._slices(pool)
+            if not any(slice_.shared_counters for slice_ in slices):
+                continue  # as in most pools, of which many claims may have devices
             earlier = self._earlier(key, self._pools.get(pool, ()))
-            if earlier and self._lacks_counters(pool, key, earlier):
+            if earlier and self._lacks_counters(pool, slices, key, earlier):
                 return earlier[-1]
         return None
 
@@ -164,17 +167,18 @@ class DoubleAllocations:
     # --- counters -------------------------------------------------------------------------------
 
     def _lacks_counters(
-        self, pool: tuple[str, str], key: ClaimKey, earlier: list[ClaimKey]
+        self,
+        pool: tuple[str, str],
+        slices: list[ResourceSliceSpec],
+        key: ClaimKey,
+        earlier: list[ClaimKey],
     ) -> bool:
         """Return whether the counters of a pool are too low for a claim beside earlier ones."""
-        slices = self._slices(pool)
         has: dict[str, NanoAmounts] = {
             each.name: _nano(each.counters)
             for slice_ in slices
             for each in slice_.shared_counters or ()
         }
-        if not has:
-            return False
         devices = {each.name: each for slice_ in slices for each in slice_.devices or ()}
         total: dict[str, NanoAmounts] = {name: {} for name in has}
         for each in (*earlier, key):

@@ -145,10 +145,13 @@ class EffectRunner:
 
     def notify(self, events: Iterable[ClusterEvent]) -> None:
         """Resume the tasks that wait for one of the events, in their order."""
+        if not self._waiting:
+            return
         for event in events:
             waiting = self._waiting.get(event)
-            for task in tuple(waiting.values()) if waiting else ():
-                self._wake(task)
+            if waiting:
+                for task in tuple(waiting.values()):
+                    self._wake(task)
 
     def tick(self, now_s: float) -> None:
         """Resume the tasks whose time has come."""

@@ -324,7 +324,8 @@ class LiveScheduler:
 
     @property
     def _s(self) -> float:
-        return self._moment.elapsed_s
+        assert self._now is not None
+        return self._now.elapsed_s
 
     def _at(self, now: Moment) -> None:
         self._now = now

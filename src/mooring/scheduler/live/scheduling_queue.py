@@ -201,7 +201,7 @@ class SchedulingQueue:
 
     def fire(self, events: Iterable[ClusterEvent], now_s: float) -> None:
         """Activate the entries that one of the events can help."""
-        for event in events:
+        for event in events if self._waiting or self._kinds_waiting else ():
             for key in tuple(self._waiting.get(event, ())):
                 self._activate(self._entries[key], now_s)
             for kind in tuple(self._kinds_waiting.get(event, ())):
