@@ -31,6 +31,7 @@ from mooring.insight.snapshot.workloads import ExistingPods, model_pod
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.errors import CycleError
 from mooring.scheduler.framework import Unschedulable
+from mooring.scheduler.plugins.claim_needs import ClaimKey, claim_key
 from mooring.scheduler.plugins.registry import active_filters
 from mooring.scheduler.reservation import IdSource, Reservation, release, reserve
 from mooring.scheduler.scheduling_cycle import Attempt, Pending, Placed, attempt
@@ -153,6 +154,8 @@ class Replicas:
                 for c in made
                 if any(owner.uid == pod.metadata.uid for owner in c.metadata.owner_references)
             ]
+        for claim in made:
+            self._claims.forget(claim)
         return Replica(pod, tuple(made))
 
     def _pod(self) -> Pod:
@@ -191,7 +194,7 @@ class ReplicaFiller:
         self.refused: UnplacedReplica | None = None
         self._replicas = replicas
         self._fresh = IdSource(new_names(cluster).share_id, self._free_name)
-        self._made: list[Replica] = []
+        self._made: list[ClaimKey] = []  # of claims
         self._next: Replica | None = None
         self._namespace = ""
 
@@ -200,8 +203,8 @@ class ReplicaFiller:
         if self._next is None:
             self._next = self._replicas.next()
             self._namespace = self._next.pod.metadata.namespace
-            self._made.append(self._next)
             for claim in self._next.claims:
+                self._made.append(claim_key(claim))
                 self.cluster.put_claim(claim)
         return attempt(self.cluster, self._next.pod)
 
@@ -283,17 +286,29 @@ class ReplicaFiller:
         return all(each.spec.node_name for each in self.cluster.slices.values())
 
     def _place(self, outcome: Placed, replicas_max: int, progress: Progress) -> None:
-        self.placed.append(reserve(self.cluster, outcome, self._fresh))
+        assert self._next is not None, "the replica was asked for"
+        own = {claim_key(claim) for claim in self._next.claims}
+        self.placed.append(self._for_good(reserve(self.cluster, outcome, self._fresh), own))
         self._next = None
         progress(len(self.placed), replicas_max)
+
+    def _for_good(self, reservation: Reservation, own: Collection[ClaimKey]) -> Reservation:
+        """Return the reservation without the replica's own claims as they were: they go with it.
+
+        Thousands of replicas would have each claim twice.
+        """
+        before = zip(reservation.claims, reservation.before, strict=True)
+        kept = tuple(None if claim_key(claim) in own else old for claim, old in before)
+        for key in own:
+            self.cluster.assumed_claims.pop(key, None)
+        return replace(reservation, before=kept)
 
     def empty(self) -> None:
         """Take all replicas out of the cluster, with their claims."""
         for reservation in reversed(self.placed):
             release(self.cluster, reservation)
-        for replica in self._made:
-            for claim in replica.claims:
-                self.cluster.remove_claim(claim.metadata.namespace, claim.metadata.name)
+        for namespace, name in self._made:
+            self.cluster.remove_claim(namespace, name)
         self.placed, self._made, self._next = [], [], None
 
     def _free_name(self, prefix: str) -> str:
