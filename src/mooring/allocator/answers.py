@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import cast
 
 from mooring.allocator.pools import bits, flags_mask, mask_of
 from mooring.api.resource.v1 import DeviceAttribute
@@ -102,12 +103,15 @@ class SelectorAnswers(Answers):
         self.faults.update(dict.fromkeys(bits(positions), error))
 
 
+Derived = DeviceAttribute | str  # a text is an error
+
+
 class DerivedAnswers(Answers):
     """The attribute that an expression derives of each device; a text is an error."""
 
     def __init__(self, compiled: Compiled, devices: DeviceBatch) -> None:
         super().__init__(compiled, devices)
-        self.values: dict[int, DeviceAttribute | str] = {}
+        self.values: dict[int, Derived] = {}
 
     def _take(
         self,
@@ -115,9 +119,8 @@ class DerivedAnswers(Answers):
         positions: Sequence[int],
         answers: Sequence[DeviceAttribute | bool | str],
     ) -> None:
-        for position, answer in zip(positions, answers, strict=True):
-            assert not isinstance(answer, bool)
-            self.values[position] = answer
+        # A derived attribute is never a bool.
+        self.values.update(zip(positions, cast("Sequence[Derived]", answers), strict=True))
 
     def _refuse(self, positions: int, error: str) -> None:
         self.values.update(dict.fromkeys(bits(positions), error))

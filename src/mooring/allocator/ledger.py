@@ -77,24 +77,26 @@ class _PoolEntries:
     def __init__(self) -> None:
         self.version = 0
         self.devices: dict[str, DeviceEntries] = {}
-        self._changed: tuple[str, ...] = ()
+        self._changed: list[str] = []  # newest last
 
     def note(self, device: str) -> None:
         """Count a change of a device's entries."""
         self.version += 1
-        self._changed = (device, *self._changed[: CHANGES_KEPT - 1])
+        self._changed.append(device)
+        if len(self._changed) > 2 * CHANGES_KEPT:
+            del self._changed[:-CHANGES_KEPT]
 
     def changed_since(self, version: int) -> Collection[str] | None:
         """Return the devices that changed since a version; None if they are not known any more."""
         count = self.version - version
         if count > len(self._changed):
             return None
-        return self._changed[:count]
+        return self._changed[-count:] if count else ()
 
 
 _share_id = attrgetter("result.share_id")
 
-CHANGES_KEPT = 8  # of a pool
+CHANGES_KEPT = 8  # of a pool, at least
 
 NOTHING: Mapping[str, DeviceEntries] = {}
 

@@ -384,11 +384,8 @@ class Problem:
         kind: type[Constraint] = MatchAttribute
         if attribute is None:
             attribute, kind = constraint.distinct_attribute or "", DistinctAttribute
-        plain = self.view.table(attribute, None)
         tables = {
-            subrequest: self.view.table(attribute, subrequest.derived[attribute])
-            if attribute in subrequest.derived
-            else plain
+            subrequest: self.view.table(attribute, subrequest.derived.get(attribute))
             for subrequest in subrequests
         }
         return kind(len(self.rules), attribute, tables)

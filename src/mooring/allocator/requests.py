@@ -232,14 +232,13 @@ class _Planner:
     ) -> DeviceClass:
         """Return the class of a request that has no error."""
         fault = self._fault(details)
-        device_class = None
         if fault is None:
             name = details.device_class_name
             device_class = self._classes(name)
+            if device_class is not None:
+                return device_class
             fault = f": could not retrieve device class {name}: {_not_found(name)}"
-        if device_class is None:
-            raise AllocationError(f"claim {claim}, request {request}{fault}")
-        return device_class
+        raise AllocationError(f"claim {claim}, request {request}{fault}")
 
     def _fault(self, details: ExactDeviceRequest | DeviceSubRequest) -> str | None:
         """Return the first thing in a request that cannot be served on any node."""

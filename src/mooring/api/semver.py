@@ -58,10 +58,12 @@ class Version:
     def precedence(self) -> _Precedence:
         """The key that versions are ordered by."""
         # A release comes after its prereleases, numbers come before words.
+        if not self.pre:  # as most are
+            return self.major, self.minor, self.patch, True, ()
         parts = tuple(
             (False, part, "") if isinstance(part, int) else (True, 0, part) for part in self.pre
         )
-        return self.major, self.minor, self.patch, not self.pre, parts
+        return self.major, self.minor, self.patch, False, parts
 
     def compare(self, other: Version) -> int:
         """Return -1, 0 or 1: before, equal to or after other."""

@@ -87,8 +87,12 @@ class DeviceBatch:
         """Return the attribute derived for each numbered device, or the error."""
         if not compiled.is_cheap:
             return [self._kept(compiled, number) for number in numbers]
+        values = self._metered(compiled, numbers)
+        if set(map(type, values)) == {str}:  # as most are, and of few distinct ones
+            made = {value: as_attribute(value) for value in set(values)}
+            return list(map(made.__getitem__, values))
         found: list[DeviceAttribute | str] = []
-        for number, value in zip(numbers, self._metered(compiled, numbers), strict=True):
+        for number, value in zip(numbers, values, strict=True):
             try:
                 found.append(as_attribute(value))
             except EvalError:
@@ -196,7 +200,8 @@ class DeviceBatch:
         """Return the values of all devices at the end of a path."""
         column = self._columns.get(path)
         if column is None:
-            column = self._columns[path] = list(self._cells(path))
+            cells = self._cells(path)
+            column = self._columns[path] = cells if isinstance(cells, list) else list(cells)
         return column
 
     def _cells(self, path: Path) -> Iterable[Any]:
@@ -214,13 +219,11 @@ class DeviceBatch:
                 return self._capacity_cells(domain, name)
         return repeat(ABSENT, len(devices))
 
-    def _attribute_cells(self, domain: str, name: str) -> Iterator[Any]:
-        unreadable = self.unreadable
-        for number, found in enumerate(self._named("attributes", domain, name)):
-            if found is None or (unreadable and number in unreadable):
-                yield ABSENT
-            else:
-                yield attribute_value(found)
+    def _attribute_cells(self, domain: str, name: str) -> list[Any]:
+        found = self._named("attributes", domain, name)
+        if self.unreadable:
+            found = [None if n in self.unreadable else each for n, each in enumerate(found)]
+        return [ABSENT if each is None else attribute_value(each) for each in found]
 
     def _capacity_cells(self, domain: str, name: str) -> list[Any]:
         found = self._named("capacity", domain, name)

@@ -166,6 +166,18 @@ class NodeRanking:
         count = len(self._snapshot.nodes)
         return FitDiagnosis(count, tuple(feasible), statuses, self._signature.excluded)
 
+    def rejections(
+        self, names: Iterable[str], claims: FilterClaims = no_claims
+    ) -> dict[str, Unschedulable]:
+        """Return the statuses of those of some nodes that reject a pod; no others are asked."""
+        self._refresh()
+        self._filter_overdue()
+        asked = sorted(self._places[name] for name in names)
+        self._ask_all(claims, asked)
+        statuses = {p: self._statuses[p] or self._claim_statuses[p] for p in asked}
+        found = ((self._names[p], each) for p, each in statuses.items())
+        return {name: each for name, each in found if isinstance(each, Unschedulable)}
+
     def ordered(
         self, claims: FilterClaims = no_claims, within: Collection[str] | None = None
     ) -> list[str]:

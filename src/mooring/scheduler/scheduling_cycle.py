@@ -237,6 +237,10 @@ class Attempt(Struct, frozen=True):
         allocation = self.filter_claims(self.cluster.snapshot.nodes[node])
         return None if isinstance(allocation, Unschedulable) else self._placed(node, allocation)
 
+    def rejections(self, nodes: Iterable[str]) -> Mapping[str, Unschedulable]:
+        """Return why those of some nodes reject the pod that do, or raise CycleError."""
+        return self.ranking.rejections(nodes, self.filter_claims)
+
     def rejected(self, *, alone: bool) -> Pending:
         """Return the diagnosis where no node is feasible."""
         try:

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from mooring.api.core import Pod
 from mooring.claims.pod_claims import ClaimFeatures
-from mooring.insight.fit.limits import Limit, fullness_of, limits_of
-from mooring.insight.fit.node_kinds import NodeKinds
+from mooring.insight.fit.limits import Limit, fullness_alike, fullness_of, grouped, limits_of
+from mooring.insight.fit.node_kinds import nodes_by_kind
 from mooring.insight.fit.replicas import Model, ReplicaFiller, Replicas, model_of, waiting_of
 from mooring.insight.plan.planner import plan, plan_completed, unwatched
 from mooring.insight.snapshot.completion import complete
@@ -20,7 +20,7 @@ from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.scheduling_cycle import Attempt
 from tests.insight.fit.scenes import CONTEXT, NUMA, fitted, gpus, template, using
 from tests.scheduler.makers import HOST, node
-from tests.scheduler.scenes import claim, device_class, wanting
+from tests.scheduler.scenes import claim, device_class, slice_of, wanting
 
 NAMES = "abcd"
 law = settings(max_examples=60, deadline=None, derandomize=True)
@@ -175,49 +175,87 @@ def test_in_any_order_each_node_takes_as_many(
     assert filled(subject, around, in_any_order=True) == filled(subject, around, in_any_order=False)
 
 
-@law
-@given(nodes_with_gpus(), templates(), subjects | sociable, st.integers(1, 12))
-def test_in_any_order_the_maximum_is_reached_as_often(
-    around: list[Any], wanted: Any, subject: Pod, replicas_max: int
-) -> None:
-    one, other = filler_of(subject, [wanted, *around]), filler_of(subject, [wanted, *around])
-    one.run(replicas_max, unwatched)
-    other.run(replicas_max, unwatched, in_any_order=True)
-    assert other.total == one.total
-    assert (other.refused is None) == (one.refused is None)
+@st.composite
+def equal_nodes(draw: st.DrawFn) -> list[Any]:
+    """Return nodes of which some differ in their names only."""
+    found: list[Any] = []
+    for names in ("abc", "de", "f"):
+        cpu = draw(st.sampled_from("248"))
+        numa = draw(st.lists(st.integers(0, 1), max_size=5))
+        taken = draw(st.sampled_from(["", "ad", "abcdef"]))
+        taint = draw(st.sampled_from([[], [{"key": "worn", "effect": "NoSchedule"}]]))
+        for name in names:
+            labels = draw(st.sampled_from([{}, {"zone": name}]))
+            found.append(node(name, labels=labels, allocatable={"cpu": cpu, "pods": "9"}))
+            devices = [
+                {
+                    "name": f"gpu-{number}",
+                    "attributes": {"numa": {"int": each}, "uuid": {"string": f"{name}-{number}"}},
+                    "taints": taint if number == 1 else [],
+                }
+                for number, each in enumerate(numa)
+            ]
+            found.append(slice_of(name, listed=devices))
+            if numa and name in taken:
+                found.append(claim(f"taken-{name}", has=[(name, "gpu-0")]))
+    return found
+
+
+def tried(
+    subject: Pod, around: list[Any], replicas_max: int, *, by_kinds: bool
+) -> tuple[int, Limit | None]:
+    """Return how many replicas fit in any order, and what then stops the most."""
+    filler = filler_of(subject, around)
+    found = filler.run_kinds(replicas_max, unwatched) if by_kinds else None
+    if found is not None:
+        total = sum(found.counts.values())
+        if total >= replicas_max:
+            return replicas_max, None
+        return total, grouped(
+            fullness_alike(found.ready, found.rejections, found.filled), found.counts
+        )[0]
+    filler.run(replicas_max, unwatched, in_any_order=True)
+    taken = Counter(each.node for each in filler.placed)
+    if filler.refused is None:
+        return len(filler.placed), None
+    return len(filler.placed), limits_of(filler.refused, fullness_of(filler.refused), taken)[0]
+
+
+SELECTED = subjects | sociable | st.just(using("gpus", nodeSelector={"zone": "b"}))
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
-@given(nodes_with_gpus("abcdefgh"), templates(), subjects)
+@given(equal_nodes(), templates(), SELECTED, st.sampled_from([1, 3, 8, 1_000]))
+def test_one_node_of_each_kind_says_as_much_as_all(
+    around: list[Any], wanted: Any, subject: Pod, replicas_max: int
+) -> None:
+    around = [wanted, *around]
+    by_kinds = tried(subject, around, replicas_max, by_kinds=True)
+    assert by_kinds == tried(subject, around, replicas_max, by_kinds=False)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(equal_nodes(), templates(), subjects)
 def test_nodes_of_a_kind_take_as_many(around: list[Any], wanted: Any, subject: Pod) -> None:
     filler = filler_of(subject, [wanted, *around])
     ready = filler.ask()
     assert isinstance(ready, Attempt)
-    kinds = NodeKinds(ready)
-    assert kinds.are_known
-    of_node = {name: kinds.of(name) for name in filler.cluster.snapshot.nodes}
-    assert None not in of_node.values()
+    kinds = nodes_by_kind(ready)
+    assert kinds is not None
     filler.run(1_000, unwatched)
     taken = Counter(each.node for each in filler.placed)
-    by_kind: dict[Any, set[int]] = {}
-    for name, kind in of_node.items():
-        by_kind.setdefault(kind, set()).add(taken[name])
-    assert all(len(counts) == 1 for counts in by_kind.values())
+    assert all(len({taken[name] for name in names}) == 1 for names in kinds)
 
 
 def test_of_equal_nodes_one_is_asked_for_each_replica() -> None:
     names = [f"node-{number:03d}" for number in range(200)]
     around = [template(wanting(1)), *map(node, names), *(gpus(name, [0] * 4) for name in names)]
-    subject = using("gpus")
-
-    def asked(*, in_any_order: bool) -> int:
-        filler = filler_of(subject, around)
-        filler.run(800, unwatched, in_any_order=in_any_order)
-        assert filler.total == 800
-        return filler.cluster.work.nodes_asked
-
-    assert asked(in_any_order=True) <= 5  # four replicas, and one more that does not fit
-    assert asked(in_any_order=False) >= 800
+    for replicas_max in (500, 800, 900):
+        filler = filler_of(using("gpus"), around)
+        found = filler.run_kinds(replicas_max, unwatched)
+        assert found is not None
+        assert sum(found.counts.values()) == 800
+        assert filler.cluster.work.nodes_asked <= 6  # four replicas, and one that does not fit
 
 
 def test_a_device_with_another_value_makes_another_kind() -> None:
@@ -228,5 +266,4 @@ def test_a_device_with_another_value_makes_another_kind() -> None:
     ]
     ready = filler_of(using("gpus"), around).ask()
     assert isinstance(ready, Attempt)
-    kinds = NodeKinds(ready)
-    assert kinds.of("a") == kinds.of("b") != kinds.of("c")
+    assert nodes_by_kind(ready) == [["a", "b"], ["c"]]

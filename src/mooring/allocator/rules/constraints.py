@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.pools import bits
@@ -17,6 +17,7 @@ from mooring.allocator.rules.base import NarrowingRule, Rule, State, States
 from mooring.api.resource.v1 import Device, DeviceAttribute
 
 if TYPE_CHECKING:
+    from mooring.allocator.answers import DerivedAnswers
     from mooring.allocator.node_view import NodeView
     from mooring.allocator.problem import Slot
     from mooring.allocator.requests import SubRequest
@@ -153,6 +154,19 @@ class AttributeTable:
         for element in elements:
             holders[element] = holders.get(element, 0) | bit
 
+    def add_run(self, start: int, values: Sequence[tuple[Element, ...]]) -> None:
+        """Take in the elements that devices in a row have: each has some, but few."""
+        self.known |= (1 << len(values)) - 1 << start
+        self.elements.update(enumerate(values, start))
+        holders, bit = self.holders, 1 << start
+        known = holders.get
+        for elements in values:
+            element = elements[0]
+            holders[element] = known(element, 0) | bit
+            for element in elements[1:] if len(elements) > 1 else ():
+                holders[element] = known(element, 0) | bit
+            bit <<= 1
+
     def add_table(self, table: AttributeTable, offset: int) -> None:
         """Take in the table of a pool whose devices begin at a position."""
         self.known |= table.known << offset
@@ -226,17 +240,28 @@ class DerivedTable(AttributeTable):
                 continue
             answers = facts.derived(self._expression)
             answers.ask(local)
-            is_compile = answers.compiled.error is not None
-            for place in bits(local):
-                value = answers.values[place]
-                if isinstance(value, str):
-                    self.faults[place + offset] = self._fault(
-                        place + offset, value, is_compile=is_compile
-                    )
-                else:
-                    elements = elements_of(value, with_lists=self._with_lists)
-                    self.add(place + offset, elements)
+            self._take_in(bits(local), offset, answers)
             self.asked |= local << offset
+
+    def _take_in(self, places: Sequence[int], offset: int, answers: DerivedAnswers) -> None:
+        """Take in the values of devices; equal ones, of which there are few, are one object."""
+        values = list(map(answers.values.__getitem__, places))
+        elements: dict[int, tuple[Element, ...]] = {}
+        for key, value in dict(zip(map(id, values), values, strict=True)).items():
+            if not isinstance(value, str):
+                elements[key] = elements_of(value, with_lists=self._with_lists)
+        found = list(map(elements.get, map(id, values)))
+        are_few = all(0 < len(each) <= SHORT_MAX for each in elements.values())
+        if isinstance(places, range) and are_few and None not in found:
+            self.add_run(places[0] + offset, cast("list[tuple[Element, ...]]", found))
+            return
+        is_compile = answers.compiled.error is not None
+        for place, value, some in zip(places, values, found, strict=True):
+            position = place + offset
+            if isinstance(value, str):
+                self.faults[position] = self._fault(position, value, is_compile=is_compile)
+            else:
+                self.add(position, some or ())
 
     def _fault(self, position: int, text: str, *, is_compile: bool) -> str:
         if is_compile:

@@ -186,6 +186,11 @@ def _of_class(problem: Problem, slot: Slot) -> int:
     return _joined(problem.view, lambda facts: facts.selected(selectors).yes)
 
 
+def selected_devices(problem: Problem, slot: Slot) -> int:
+    """Return the devices of the class that are selected as well, free or not, as a bit mask."""
+    return _of_class(problem, slot) & _selected(problem, slot)
+
+
 def _masks(problem: Problem, slot: Slot) -> list[int]:
     view, ask = problem.view, slot.request
     here = view.all

@@ -94,8 +94,9 @@ class _SupplyBuilder:
         is_odd = any(slot.request.is_admin or slot.request.wants_all for slot in stage)
         if is_odd or selected & problem.view.shareable:
             self.is_countable = False
-        self.matching.update(map(problem.view.device_id, bits(selected)))
-        fresh = [d for d in map(problem.view.device_id, bits(free)) if d not in self._seen]
+        names = {position: problem.view.device_id(position) for position in bits(selected | free)}
+        self.matching.update([names[position] for position in bits(selected)])
+        fresh = [d for d in (names[position] for position in bits(free)) if d not in self._seen]
         self._seen.update(fresh)
         if fresh:
             self.free[node] = tuple(fresh)

@@ -19,7 +19,14 @@ from mooring.api.resource.v1 import DeviceRequest, DeviceToleration, ResourceCla
 from mooring.claims import is_device_resource
 from mooring.insight.explain.nodes import INSUFFICIENT, pod_changes
 from mooring.insight.fit.device_supply import OF_CLAIM
-from mooring.insight.fit.limits import Limit, Shortage, fullness_of, limits_of
+from mooring.insight.fit.limits import (
+    Limit,
+    Shortage,
+    fullness_alike,
+    fullness_of,
+    grouped,
+    limits_of,
+)
 from mooring.insight.fit.replicas import Model, ReplicaFiller, UnplacedReplica
 from mooring.insight.plan.planner import Progress
 from mooring.scheduler.cluster import Cluster
@@ -67,16 +74,30 @@ def _tried(change: ReplicaChange, runner: Runner) -> Lever:
         allocatable = {**node.status.allocatable, "pods": PODS_LIFTED}
         cluster.put_node(replace(node, status=replace(node.status, allocatable=allocatable)))
     filler = runner.fill(change.model)
-    filler.run(runner.replicas_max, runner.progress, in_any_order=True)
-    lever = _lever(change.text, filler)
+    lever = _of_kinds(change.text, filler, runner)
+    if lever is None:
+        filler.run(runner.replicas_max, runner.progress, in_any_order=True)
+        lever = _lever(change.text, filler)
     filler.empty()
     for node in nodes:
         cluster.put_node(node)
     return lever
 
 
+def _of_kinds(text: str, filler: ReplicaFiller, runner: Runner) -> Lever | None:
+    """Return the change, if one node of each kind is enough to judge it."""
+    found = filler.run_kinds(runner.replicas_max, runner.progress)
+    if found is None:
+        return None
+    total = sum(found.counts.values())
+    if total >= runner.replicas_max:
+        return Lever(text, runner.replicas_max, is_more=True)
+    limits = grouped(fullness_alike(found.ready, found.rejections, found.filled), found.counts)
+    return Lever(text, total, next=limits[0])
+
+
 def _lever(text: str, filler: ReplicaFiller) -> Lever:
-    total, refused = filler.total, filler.refused
+    total, refused = len(filler.placed), filler.refused
     if refused is None:
         return Lever(text, total, is_more=True)
     counts = Counter(each.node for each in filler.placed)

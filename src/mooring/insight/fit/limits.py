@@ -99,6 +99,19 @@ def limits_of(
     """Return why nodes are full, the limit behind the most replicas first."""
     if not fullness:
         return [Limit((), sum(replicas.values()), (refused.pending.reason,))]
+    return grouped(fullness, replicas)
+
+
+def fullness_alike(
+    ready: Attempt, rejections: Mapping[str, Unschedulable], filled: Mapping[str, str]
+) -> Fullness:
+    """Return why each node is full: for the same reason as the one that was filled for it."""
+    full = {name: _full(ready, name, rejection) for name, rejection in rejections.items()}
+    return {name: full[filled[name]] for name in sorted(filled)}
+
+
+def grouped(fullness: Fullness, replicas: Mapping[str, int]) -> list[Limit]:
+    """Return nodes that are full for the same reason together, the most replicas first."""
     groups: dict[NodeFullness, list[str]] = {}
     for node, full in fullness.items():
         groups.setdefault(full, []).append(node)

@@ -4,9 +4,9 @@ Nodes differ in their names, and devices in their uuids, but what decides is mos
 resources that are left, and at which positions there are devices that a request could get, free
 ones, and ones with equal attributes. That holds only where no filter reads the pods of other nodes
 and no device is shared between nodes; whoever asks has made sure of both. A node about which
-anything else could matter has no kind.
+anything else could matter is a kind by itself.
 
-    # kind: all that decides how many replicas a node takes, as a key
+    # kind: all that decides how many replicas a node takes, and what is said of it when it is full
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Final
 
 from mooring.allocator.problem import Problem, Slot
 from mooring.allocator.rules.constraints import AttributeTable, Constraint
+from mooring.insight.explain.funnel import selected_devices
 from mooring.insight.explain.nodes import NodeProbe
 from mooring.scheduler.node_info import NodeInfo, node_amounts
 from mooring.scheduler.plugins.registry import active_filters, run_filters
 from mooring.scheduler.scheduling_cycle import Attempt
 
-REJECTED: Final = "rejected"  # by a filter that replicas do not change
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 
 
@@ -41,29 +41,44 @@ class NodeKinds:
     def are_known(self) -> bool:
         """Whether nodes have kinds: only resources and devices decide whether one more fits."""
         claims, inventory = self._ready.claims, self._cluster.inventory
-        if self._ready.signature.host_ports or not self._filters.has_fast_path:
+        signature = self._ready.signature
+        if signature.host_ports or signature.node_names is not None:
+            return False
+        if not self._filters.has_fast_path:
             return False
         if claims is None:
             return True
         needs = claims.needs
         return needs.special is None and not needs.allocated and not inventory.has_node_resources
 
-    def of(self, name: str) -> Hashable | None:
-        """Return the kind of a node; None if it has none."""
+    def of(self, name: str) -> Hashable:
+        """Return the kind of a node."""
         info = self._cluster.snapshot.nodes[name]
         filters = (*self._filters.fixed, *self._filters.after_claims)
         if run_filters(filters, self._ready.signature, info, self._state) is not None:
-            return REJECTED
+            return name  # What is said of it may be about its labels.
         if self._ready.claims is None:
             return self._left(info)
         problem = self._probe.problem(name)
         devices = None if problem is None else _devices(problem)
-        return None if devices is None else (self._left(info), devices)
+        return name if devices is None else (self._left(info), devices)
 
     def _left(self, info: NodeInfo) -> Hashable:
-        """Return what is left of the resources, and how many more pods there may be."""
+        """Return how much of the resources and pods a node may have, and has."""
         amounts = [node_amounts(name, info, is_non_zero=False) for name in self._resources]
-        return info.facts.pods_max - len(info.pods), tuple(amounts)
+        names = frozenset(info.facts.allocatable.others)  # of which a message may suggest one
+        return info.facts.pods_max, len(info.pods), names, tuple(amounts)
+
+
+def nodes_by_kind(ready: Attempt) -> list[list[str]] | None:
+    """Return the nodes in groups of one kind each; None if there are none."""
+    kinds = NodeKinds(ready)
+    if not kinds.are_known or not ready.cluster.snapshot.nodes:
+        return None
+    found: dict[Hashable, list[str]] = {}
+    for name in sorted(ready.cluster.snapshot.nodes):
+        found.setdefault(kinds.of(name), []).append(name)
+    return [*found.values()]
 
 
 def _devices(problem: Problem) -> Hashable | None:
@@ -76,6 +91,8 @@ def _devices(problem: Problem) -> Hashable | None:
     slots = [slot for stage in problem.stages for slot in stage]
     if any(slot.is_lazy or slot.is_reached or slot.is_risky for slot in slots):
         return None
+    if any(slot.candidates != selected_devices(problem, slot) for slot in slots):
+        return None  # What hinders the others has a name.
     return len(view.devices), allocated.whole, tuple(key for each in slots for key in _slot(each))
 
 

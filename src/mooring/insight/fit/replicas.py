@@ -9,7 +9,7 @@ depends only on what the last one changed, not on the number of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate, ResourceClaimTemplateSpec
 from mooring.claims.pod_claims import ClaimFeatures, group_name
 from mooring.controllers.pod_control import is_active
-from mooring.insight.fit.node_kinds import NodeKinds
+from mooring.insight.fit.node_kinds import nodes_by_kind
 from mooring.insight.messages import Concern, full_name, titled
 from mooring.insight.plan.placements import stand_in
 from mooring.insight.plan.planner import Progress, new_names
@@ -30,6 +30,8 @@ from mooring.insight.snapshot.snapshot import Controller, Snapshot, identified
 from mooring.insight.snapshot.workloads import ExistingPods, model_pod
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.errors import CycleError
+from mooring.scheduler.framework import Unschedulable
+from mooring.scheduler.plugins.claim_needs import ClaimKey, claim_key
 from mooring.scheduler.plugins.registry import active_filters
 from mooring.scheduler.reservation import IdSource, Reservation, release, reserve
 from mooring.scheduler.scheduling_cycle import Attempt, Pending, Placed, attempt
@@ -152,6 +154,8 @@ class Replicas:
                 for c in made
                 if any(owner.uid == pod.metadata.uid for owner in c.metadata.owner_references)
             ]
+        for claim in made:
+            self._claims.forget(claim)
         return Replica(pod, tuple(made))
 
     def _pod(self) -> Pod:
@@ -172,6 +176,15 @@ class UnplacedReplica(NamedTuple):
     ready: Attempt | None  # None if it was rejected before any node was asked
 
 
+class FilledKinds(NamedTuple):
+    """What one node of each kind, filled, says about all nodes."""
+
+    ready: Attempt  # of the replica that does not fit on these
+    counts: Mapping[str, int]  # by node
+    filled: Mapping[str, str]  # by node, the one that was filled for it
+    rejections: Mapping[str, Unschedulable]  # by nodes that were filled; none if all replicas fit
+
+
 class ReplicaFiller:
     """Fills a cluster with replicas, and empties it again."""
 
@@ -179,10 +192,9 @@ class ReplicaFiller:
         self.cluster = cluster
         self.placed: list[Reservation] = []
         self.refused: UnplacedReplica | None = None
-        self.alike = 0  # replicas that were not placed, but fit on nodes like those with some
         self._replicas = replicas
         self._fresh = IdSource(new_names(cluster).share_id, self._free_name)
-        self._made: list[Replica] = []
+        self._made: list[ClaimKey] = []  # of claims
         self._next: Replica | None = None
         self._namespace = ""
 
@@ -191,8 +203,8 @@ class ReplicaFiller:
         if self._next is None:
             self._next = self._replicas.next()
             self._namespace = self._next.pod.metadata.namespace
-            self._made.append(self._next)
             for claim in self._next.claims:
+                self._made.append(claim_key(claim))
                 self.cluster.put_claim(claim)
         return attempt(self.cluster, self._next.pod)
 
@@ -200,13 +212,10 @@ class ReplicaFiller:
         """Place replicas until one is rejected or the maximum is reached.
 
         In any order, as many get to each node if all fit, but not on the nodes, one after the
-        other, that Kubernetes would choose. That takes much less time, and still less where one
-        node of each kind shows that the maximum is reached: see `alike`.
+        other, that Kubernetes would choose. That takes much less time.
         """
         if in_any_order:
             self._fill_nodes(replicas_max, progress)
-            if self.alike:
-                return
         while len(self.placed) < replicas_max:
             ready = self.ask()
             # Preemption does not matter here.
@@ -218,22 +227,38 @@ class ReplicaFiller:
                 return
             self._place(outcome, replicas_max, progress)
 
+    def run_kinds(self, replicas_max: int, progress: Progress) -> FilledKinds | None:
+        """Fill one node of each kind, as far as necessary; None if nodes have no kinds."""
+        ready = self.ask()
+        if isinstance(ready, Pending) or not self._is_each_node_alone(ready):
+            return None
+        kinds = nodes_by_kind(ready)
+        if kinds is None:
+            return None
+        counts: dict[str, int] = {}
+        for nodes in kinds:
+            before = len(self.placed)
+            self._fill(nodes[:1], replicas_max, progress)
+            counts |= dict.fromkeys(nodes, len(self.placed) - before)
+        progress(min(sum(counts.values()), replicas_max), replicas_max)
+        ready = self.ask()
+        if isinstance(ready, Pending):
+            return None
+        filled = {name: nodes[0] for nodes in kinds for name in nodes}
+        if sum(counts.values()) >= replicas_max:
+            return FilledKinds(ready, counts, filled, {})
+        try:
+            rejections = ready.rejections(nodes[0] for nodes in kinds)
+        except CycleError:
+            return None
+        is_full = len(rejections) == len(kinds)
+        return FilledKinds(ready, counts, filled, rejections) if is_full else None
+
     def _fill_nodes(self, replicas_max: int, progress: Progress) -> None:
         """Fill node after node, if a node takes as many replicas wherever the others are."""
         ready = self.ask()
         if isinstance(ready, Pending) or not self._is_each_node_alone(ready):
             return
-        kinds = _nodes_by_kind(ready)
-        if kinds is not None:
-            total = 0
-            for nodes in kinds:
-                before = len(self.placed)
-                self._fill(nodes[:1], replicas_max, progress)
-                total += (len(self.placed) - before) * len(nodes)
-            if total >= replicas_max:
-                self.alike = replicas_max - len(self.placed)
-                progress(replicas_max, replicas_max)
-                return
         self._fill(self.cluster.snapshot.nodes, replicas_max, progress)
 
     def _fill(self, nodes: Iterable[str], replicas_max: int, progress: Progress) -> None:
@@ -261,39 +286,32 @@ class ReplicaFiller:
         return all(each.spec.node_name for each in self.cluster.slices.values())
 
     def _place(self, outcome: Placed, replicas_max: int, progress: Progress) -> None:
-        self.placed.append(reserve(self.cluster, outcome, self._fresh))
+        assert self._next is not None, "the replica was asked for"
+        own = {claim_key(claim) for claim in self._next.claims}
+        self.placed.append(self._for_good(reserve(self.cluster, outcome, self._fresh), own))
         self._next = None
         progress(len(self.placed), replicas_max)
 
-    @property
-    def total(self) -> int:
-        """How many replicas fit, as far as they were tried."""
-        return len(self.placed) + self.alike
+    def _for_good(self, reservation: Reservation, own: Collection[ClaimKey]) -> Reservation:
+        """Return the reservation without the replica's own claims as they were: they go with it.
+
+        Thousands of replicas would have each claim twice.
+        """
+        before = zip(reservation.claims, reservation.before, strict=True)
+        kept = tuple(None if claim_key(claim) in own else old for claim, old in before)
+        for key in own:
+            self.cluster.assumed_claims.pop(key, None)
+        return replace(reservation, before=kept)
 
     def empty(self) -> None:
         """Take all replicas out of the cluster, with their claims."""
         for reservation in reversed(self.placed):
             release(self.cluster, reservation)
-        for replica in self._made:
-            for claim in replica.claims:
-                self.cluster.remove_claim(claim.metadata.namespace, claim.metadata.name)
-        self.placed, self.alike, self._made, self._next = [], 0, [], None
+        for namespace, name in self._made:
+            self.cluster.remove_claim(namespace, name)
+        self.placed, self._made, self._next = [], [], None
 
     def _free_name(self, prefix: str) -> str:
         claims = self.cluster.claims
         names = (f"{prefix}{number}" for number in range(10**9))
         return next(name for name in names if (self._namespace, name) not in claims)
-
-
-def _nodes_by_kind(ready: Attempt) -> list[Sequence[str]] | None:
-    """Return the nodes in groups of one kind each; None if there are some without a kind."""
-    kinds = NodeKinds(ready)
-    if not kinds.are_known:
-        return None
-    found: dict[Hashable, list[str]] = {}
-    for name in ready.cluster.snapshot.nodes:
-        kind = kinds.of(name)
-        if kind is None:
-            return None
-        found.setdefault(kind, []).append(name)
-    return [*found.values()]

@@ -278,6 +278,10 @@ class ClaimMaker:
         """Return an existing or new claim."""
         return self._claims[f"{namespace}/{name}"]
 
+    def forget(self, claim: ResourceClaim) -> None:
+        """Forget a new claim that others keep; another one never gets its name."""
+        self._claims.pop(full_name(claim), None)
+
     def complete_group(self, group: PodGroup) -> PodGroup:
         """Return the pod group with its claims, for its pods to find."""
         made = {e.name: n for e in group.spec.resource_claims if (n := self._made(group, e))}
