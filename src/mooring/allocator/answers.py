@@ -6,7 +6,7 @@ are those in the pool; a set of devices is an integer with their bits.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 
 from mooring.allocator.pools import bits, flags_mask, mask_of
@@ -16,7 +16,7 @@ from mooring.cel.device_batch import DeviceBatch
 from mooring.cel.device_values import with_hint
 
 
-class Answers(ABC):
+class Answers:
     """What one expression says."""
 
     def __init__(self, compiled: Compiled, devices: DeviceBatch) -> None:
