@@ -131,12 +131,27 @@ def _faults(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.keywords:
             yield node.lineno, f"mypyc ignores the keywords of class {node.name}"
+        elif isinstance(node, ast.ClassDef) and "NamedTuple" in map(ast.unparse, node.bases):
+            yield from _unready(node, tree)
         elif isinstance(node, ast.Name) and node.id == "ABC":
             yield node.lineno, "compiled classes under one ABC share its answers of isinstance"
         elif isinstance(node, ast.GeneratorExp) and id(node) not in arguments:
             yield node.lineno, "a generator expression is a list, and not an iterator"
         elif isinstance(node, ast.Name) and node.id in ("cached_property", "WeakValueDictionary"):
             yield node.lineno, f"native classes have no __dict__ and no __weakref__: {node.id}"
+
+
+def _unready(named: ast.ClassDef, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield annotations that mypyc looks up when the class is made, and does not find then."""
+    later = {c.name for c in tree.body if isinstance(c, ast.ClassDef) and c.lineno > named.lineno}
+    for field in named.body:
+        if not isinstance(field, ast.AnnAssign):
+            continue
+        used = {node.id for node in ast.walk(field.annotation) if isinstance(node, ast.Name)}
+        for name in sorted(used & later):
+            yield field.lineno, f"the import crashes: {named.name} is made before {name}"
+        if ast.unparse(field.annotation) == "object":
+            yield field.lineno, "the import fails: object is not found as the type of a field"
 
 
 def _compile_here(scratch: Path) -> None:

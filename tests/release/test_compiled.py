@@ -58,6 +58,14 @@ def test_no_module_has_what_mypyc_compiles_into_something_else(module: str) -> N
             "class A:\n    @cached_property\n    def a(self) -> int:\n        return 1\n",
             "2: native classes have no __dict__ and no __weakref__: cached_property",
         ),
+        (
+            "class A(NamedTuple):\n    b: B | None\nclass B:\n    pass\n",
+            "2: the import crashes: A is made before B",
+        ),
+        (
+            "class A(NamedTuple):\n    b: object\n",
+            "2: the import fails: object is not found as the type of a field",
+        ),
     ],
 )
 def test_what_mypyc_compiles_into_something_else_is_refused(text: str, fault: str) -> None:
