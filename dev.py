@@ -221,6 +221,12 @@ def dist(arguments: list[str]) -> int:
     return _status([PYTHON, "-m", "release", "--tools", python_of(RELEASE).parent, *arguments])
 
 
+def compiled(arguments: list[str]) -> int:
+    """Copy the package into compiled/ and compile its hot modules there (or --output DIR)."""
+    ensure_environment()
+    return _status([PYTHON, ROOT / "release" / "compiled_hook.py", *arguments])
+
+
 def conformance(arguments: list[str]) -> int:
     """Compare with the recorded answers of Kubernetes: conformance SUITE FILE [--show N]."""
     ensure_environment()
@@ -276,10 +282,10 @@ def _lock_minimum(uv: Path) -> None:
 
 
 def clean(_: list[str]) -> int:
-    """Remove all environments, .tools, dist, site and all caches."""
+    """Remove all environments, .tools, compiled, dist, site and all caches."""
     caches = [".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache"]
     made = [VENV, MINIMUM, SITE, RELEASE, TOOLS]
-    for folder in [*made, *(ROOT / name for name in ("dist", "site", *caches))]:
+    for folder in [*made, *(ROOT / name for name in ("compiled", "dist", "site", *caches))]:
         shutil.rmtree(folder, ignore_errors=True)
     return 0
 
@@ -288,7 +294,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     f.__name__: f
     for f in (
         *(setup, run, test, minimum, check, fmt, bench, soak),
-        *(docs, dist, conformance, wire, lock, clean),
+        *(docs, dist, compiled, conformance, wire, lock, clean),
     )
 }
 

@@ -7,12 +7,15 @@ import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mooring.kit.compiled import is_compiled
+
 
 def machine_line() -> str:
     """Return date, cores, processor, Python, system and load."""
     date = datetime.now(UTC).date().isoformat()
     cores = len(os.sched_getaffinity(0))
     python = f"{platform.python_implementation()} {platform.python_version()}"
+    python += " with compiled modules" if is_compiled() else ""
     system = f"{platform.system()} {platform.release().split('-')[0]}"
     load = os.getloadavg()[0]
     return f"{date}, {cores} cores of {_processor()}, {python}, {system}, load {load:.1f}"

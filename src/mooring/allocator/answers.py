@@ -6,7 +6,7 @@ are those in the pool; a set of devices is an integer with their bits.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import cast
 
@@ -17,7 +17,7 @@ from mooring.cel.device_batch import DeviceBatch
 from mooring.cel.device_values import with_hint
 
 
-class Answers(ABC):
+class Answers:
     """What one expression says."""
 
     def __init__(self, compiled: Compiled, devices: DeviceBatch) -> None:

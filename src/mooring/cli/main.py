@@ -15,6 +15,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.command_classes import LazyGroup
 from mooring.cli.errors import INTERRUPTED, UNREADABLE, fail
 from mooring.cli.terminal import echo, printable, printable_message
+from mooring.kit.compiled import is_compiled
 from mooring.kit.printable import log_in_lines
 from mooring.kit.process_memory import collect_rarely, end_process, may_leave_memory
 from mooring.sources.errors import UnreadableError
@@ -95,9 +96,21 @@ class Moor(LazyGroup):
     epilog="Exit status: 0 yes, 1 no (invalid, does not fit), 2 usage error, "
     "3 something cannot be read or reached.",
 )
-@click.version_option(__version__, "--version", message="moor %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda ctx, _, is_asked: _show_version(ctx) if is_asked else None,
+    help="Show the version and exit.",
+)
 def moor() -> None:
     """Kubernetes Dynamic Resource Allocation, complete, in Python."""
+
+
+def _show_version(ctx: click.Context) -> None:
+    echo(f"moor {__version__}{' (compiled)' if is_compiled() else ''}")
+    ctx.exit()
 
 
 def main() -> None:

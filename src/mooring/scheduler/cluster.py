@@ -274,11 +274,10 @@ class Cluster:
         self._rankings = LRU(RANKINGS_MAX)
         if not self.features.extended_resources:
             return
-        explicit = (self.index.explicit_name(name) for name in self._class_names)
-        implicit = map(implicit_name, self._class_names)
-        self.snapshot.set_class_resources(
-            [*(name for name in explicit if name is not None), *implicit]
-        )
+        names = [self.index.explicit_name(name) for name in self._class_names]
+        resources = [name for name in names if name is not None]
+        resources += map(implicit_name, self._class_names)
+        self.snapshot.set_class_resources(resources)
 
     def _device_totals(self, node: str, resource: str) -> tuple[int, int]:
         """Return how many devices of a node stand for a resource, and how many are in use."""

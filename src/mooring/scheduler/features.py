@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mooring import allocator, claims
+from mooring.allocator import ALL_FEATURES as ALLOCATOR_FEATURES
+from mooring.allocator import Features as AllocatorFeatures
 from mooring.api.gates import Gate, Gates
+from mooring.claims import ALL_FEATURES as CLAIM_FEATURES
+from mooring.claims import ClaimFeatures
 
 
 class Features(NamedTuple):
     """The features of the scheduling cycle, with those of the allocator and of claims."""
 
-    allocator: allocator.Features = allocator.ALL_FEATURES
-    claims: claims.ClaimFeatures = claims.ALL_FEATURES
+    allocator: AllocatorFeatures = ALLOCATOR_FEATURES
+    claims: ClaimFeatures = CLAIM_FEATURES
     extended_resources: bool = True
     node_allocatable: bool = True
     taint_rules: bool = True
@@ -25,8 +28,8 @@ class Features(NamedTuple):
     def of(cls, gates: Gates) -> Features:
         """Return the features that the gates switch on."""
         return cls(
-            allocator=allocator.Features.of(gates),
-            claims=claims.ClaimFeatures.of(gates),
+            allocator=AllocatorFeatures.of(gates),
+            claims=ClaimFeatures.of(gates),
             extended_resources=gates.enabled(Gate.DRA_EXTENDED_RESOURCE),
             node_allocatable=gates.enabled(Gate.DRA_NODE_ALLOCATABLE_RESOURCES),
             taint_rules=gates.enabled(Gate.DRA_DEVICE_TAINT_RULES),

@@ -334,7 +334,7 @@ class NodeRanking:
         self._touches, self._easings = snapshot.touches, snapshot.easings
         self._device_touches = snapshot.device_touches
         named = signature.node_names
-        names = snapshot.nodes if named is None else (n for n in named if n in snapshot.nodes)
+        names = snapshot.nodes if named is None else [n for n in named if n in snapshot.nodes]
         self._names = sorted(names)
         self._places = {name: place for place, name in enumerate(self._names)}
         self._claim_statuses = [None] * len(self._names)

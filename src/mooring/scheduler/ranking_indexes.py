@@ -62,8 +62,10 @@ class NodesByScore:
             return None
         places = by_score[max(by_score)] & ~besides
         if not places:
-            others = (by_score[score] & ~besides for score in sorted(by_score, reverse=True))
-            places = next(filter(None, others), 0)
+            for score in sorted(by_score, reverse=True):
+                places = by_score[score] & ~besides
+                if places:
+                    break
         return (places & -places).bit_length() - 1 if places else None
 
 

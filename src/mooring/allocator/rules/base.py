@@ -12,7 +12,7 @@ The contract: `take` returns None, and nothing has happened, exactly if the devi
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ States = list[State]  # by index of the rule; never changed, only copied
 Picks = tuple[int, int, int, int]
 
 
-class Rule(ABC):
+class Rule:
     """One rule of one problem; `index` is the place of its state among the states."""
 
     index: int

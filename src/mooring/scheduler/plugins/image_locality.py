@@ -40,7 +40,7 @@ def _scaled(size: int, images_count: int) -> int:
     return SCORE_MAX * (size - SIZE_MIN) // (size_max - SIZE_MIN)
 
 
-SCORE = Score(
+SCORE: Score = Score(
     PLUGIN,
     1,
     score_nodes=score_nodes,

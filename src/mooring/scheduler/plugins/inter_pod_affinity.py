@@ -83,12 +83,12 @@ def _sum(labels: Mapping[str, str], scores: Mapping[str, Mapping[str, int]]) -> 
     return total
 
 
-FILTER = Filter(
+FILTER: Filter = Filter(
     PLUGIN,
     filter_node,
     applies=_has_required_terms,
     reads=Reads.NODE | Reads.PODS | Reads.OTHER_PODS,
 )
-SCORE = Score(
+SCORE: Score = Score(
     PLUGIN, 2, score_nodes=score_nodes, applies=lambda _signature, state: bool(state.scores)
 )

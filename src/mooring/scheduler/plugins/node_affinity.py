@@ -51,13 +51,13 @@ def _matching(terms: Sequence[PreferredNodeTerm], node: NodeInfo) -> int:
     return sum(each.weight for each in terms if each.term.matches(name, labels))
 
 
-FILTER = Filter(
+FILTER: Filter = Filter(
     PLUGIN,
     filter_node,
     applies=lambda signature, _state: signature.required_node_affinity is not None,
     reads=Reads.NODE,
 )
-SCORE = Score(
+SCORE: Score = Score(
     PLUGIN,
     2,
     score_nodes=score_nodes,

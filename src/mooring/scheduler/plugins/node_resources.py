@@ -209,9 +209,9 @@ def _unless_own(path: FastPath, resources: tuple[str, ...]) -> FastPath:
     return path_with_others
 
 
-FILTER = Filter(PLUGIN, filter_node, reads=Reads.NODE | Reads.PODS | Reads.CLASSES)
-FIT_SCORE = Score(PLUGIN, 1, least_allocated)
-BALANCED_SCORE = Score(
+FILTER: Filter = Filter(PLUGIN, filter_node, reads=Reads.NODE | Reads.PODS | Reads.CLASSES)
+FIT_SCORE: Score = Score(PLUGIN, 1, least_allocated)
+BALANCED_SCORE: Score = Score(
     BALANCED_PLUGIN,
     1,
     balanced_allocation,

@@ -97,12 +97,12 @@ def crowd_of(
     return whole + (total - whole >= 0.5)
 
 
-FILTER = Filter(
+FILTER: Filter = Filter(
     PLUGIN,
     filter_node,
     applies=lambda signature, _state: bool(signature.spread_constraints.hard),
     reads=Reads.NODE | Reads.PODS | Reads.OTHER_PODS,
 )
-SCORE = Score(
+SCORE: Score = Score(
     PLUGIN, 2, score_nodes=score_nodes, applies=lambda _signature, state: bool(state.soft_spread)
 )

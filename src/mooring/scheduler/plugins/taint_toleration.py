@@ -43,13 +43,13 @@ def score_nodes(
     )
 
 
-FILTER = Filter(
+FILTER: Filter = Filter(
     PLUGIN,
     filter_node,
     applies=lambda _signature, state: state.inputs.hard_tainted_nodes > 0,
     reads=Reads.NODE,
 )
-SCORE = Score(
+SCORE: Score = Score(
     PLUGIN,
     3,
     score_nodes=score_nodes,
