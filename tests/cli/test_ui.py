@@ -56,6 +56,12 @@ def test_a_cluster_that_is_gone_is_an_error_of_one_line(tmp_path: Path) -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_nothing_is_shown_of_files_that_cannot_be_read() -> None:
+    result = run("-f", "nowhere.yaml")
+    assert result.exit_code == 3
+    assert result.output == "error: nowhere.yaml: no such file or directory\n"
+
+
 def test_pods_of_files_are_shown_as_the_plan_sees_them() -> None:
     given = sources((BUSY,), (TRAINING,))
     feed = static_feed(read_sources(given), title_of(given), source_of(given), is_plan=True)

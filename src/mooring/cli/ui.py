@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +22,7 @@ from mooring.cli.cluster_options import (
     read_sources,
 )
 from mooring.cli.command_classes import option_with_default
-from mooring.cli.errors import fail, needs_extra, os_error_text
+from mooring.cli.errors import UNREADABLE, fail, needs_extra, os_error_text
 from mooring.cli.output import Progress, warn
 from mooring.cli.plan import planned
 from mooring.cli.server_options import data_dir_option
@@ -78,7 +79,7 @@ def command(sources: Sources, data_dir: Path, port: int, opens: bool) -> None:
             asyncio.run(_serve_live(live, sources, port=port, show=show))
         else:
             feed = recording_feed(sources) or static_feed(
-                read_sources(sources),
+                _read(sources),
                 title_of(sources),
                 source_of(sources),
                 is_plan=bool(sources.manifests),
@@ -89,6 +90,13 @@ def command(sources: Sources, data_dir: Path, port: int, opens: bool) -> None:
     except ArchiveError as error:
         fail(str(error))
     say("stopped", err=True)
+
+
+def _read(sources: Sources) -> ClusterInput:
+    given = read_sources(sources)
+    if given.is_unknown:
+        sys.exit(UNREADABLE)
+    return given
 
 
 def _printing(link: str) -> None:
