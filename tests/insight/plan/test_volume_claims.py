@@ -209,6 +209,33 @@ def test_applying_a_claim_again_leaves_it_bound() -> None:
     assert [each.node for each in found.placed] == ["node-2"]
 
 
+def test_a_numbered_pod_comes_back_to_the_volume_that_it_had() -> None:
+    stored = STORED.replace("name: data", "name: data-web-1")
+    found = planned(
+        f"{stored}status: {{phase: Bound}}\n",
+        volume(),
+        """\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: web}
+spec:
+  replicas: 2
+  serviceName: web
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      nodeSelector: {kubernetes.io/hostname: node-1}
+      containers: [{name: main, image: i}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+""",
+    )
+    assert [each.pod.metadata.name for each in found.placed] == ["web-0"]
+    assert "didn't match PersistentVolume's node affinity" in found.pending[0].message
+
+
 def test_a_missing_claim_is_reported_before_any_plan() -> None:
     found = intake("---\n".join((NODES, pod()))).snapshot()
     assert any(
