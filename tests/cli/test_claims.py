@@ -67,6 +67,13 @@ def test_json_and_yaml_have_the_same_content() -> None:
     assert device["published"] is True
 
 
+def test_of_a_cluster_that_cannot_be_read_nothing_is_said() -> None:
+    result = CliRunner().invoke(moor, ["claims", "--live", "--kubeconfig", "/nowhere"])
+    assert result.exit_code == 3
+    (line,) = result.output.splitlines()
+    assert line == "error: cluster: kubeconfig /nowhere: there is no such file"
+
+
 def test_nothing_found_says_where_there_is_something() -> None:
     result = run()
     assert (result.exit_code, result.stdout) == (0, "")

@@ -263,7 +263,7 @@ def test_a_pod_with_both_has_both() -> None:
 
 
 def test_what_is_not_modelled_is_not_said_to_be_silent() -> None:
-    text = POD % (1, "volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]")
+    text = POD % (1, "volumes: [{name: v, gcePersistentDisk: {pdName: c}}]")
     result = explain("--profile", "dgx-h100", text=text)
     assert result.stdout.endswith("it does not model this, so a node may be found\n")
 

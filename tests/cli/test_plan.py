@@ -165,6 +165,12 @@ def test_without_pods_there_is_nothing_to_plan() -> None:
     assert result.stdout == "Nothing to plan: there are no pods, and nothing that makes any.\n"
 
 
+def test_of_a_file_that_cannot_be_read_nothing_is_said() -> None:
+    result = CliRunner().invoke(command, ["-f", "nowhere.yaml"])
+    assert result.exit_code == 3
+    assert result.output == "error: nowhere.yaml: no such file or directory\n"
+
+
 def test_without_nodes_that_is_what_is_said() -> None:
     result = plan(text=POD)
     assert result.exit_code == 1

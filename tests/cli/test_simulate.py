@@ -42,7 +42,7 @@ def test_pods_that_wait_at_the_end_are_an_answer_of_no() -> None:
     text = "arrival,workload,count\n0,deployment/training,3\n"
     done = simulate("--trace", "-", text=text)
     assert done.exit_code == 1
-    assert "default/training-1 still waits: 0/1 nodes are available" in done.stdout
+    assert "\n\ndefault/training-1 still waits: 0/1 nodes are available" in done.stdout
 
 
 def test_csv_has_a_line_per_pod_or_sample() -> None:

@@ -82,6 +82,12 @@ def test_the_browser_is_given_no_link_that_others_can_read(tmp_path: Path) -> No
     assert sorted(each.name for each in tmp_path.iterdir()) == ["browser", "given"]
 
 
+def test_nothing_is_shown_of_files_that_cannot_be_read() -> None:
+    result = run("-f", "nowhere.yaml")
+    assert result.exit_code == 3
+    assert result.output == "error: nowhere.yaml: no such file or directory\n"
+
+
 def test_pods_of_files_are_shown_as_the_plan_sees_them() -> None:
     given = sources((BUSY,), (TRAINING,))
     feed = static_feed(read_sources(given), title_of(given), source_of(given), is_plan=True)

@@ -183,6 +183,26 @@ def test_a_pod_that_is_only_nominated_attracts_no_pod() -> None:
     assert not made.snapshot.nodes["node-1"].pods
 
 
+def test_a_pod_that_is_only_nominated_attracts_no_pod_of_a_gang_that_is_placed_anew() -> None:
+    made = cluster(node("node-1"), node("node-2"))
+    made.put_pod(pod("there", labels={"app": "db"}, nodeName="node-1"))
+    status = {"nominatedNodeName": "node-2"}
+    waits = pod("waits", labels={"app": "db"}, priority=99, status=status)
+    made.put_pod(waits)
+    members = (
+        high("a", "3", affinity=near("db")),
+        high("b", "3", nodeSelector={"kubernetes.io/hostname": "node-1"}),
+    )
+    found = run(made, *members)
+    assert not any(isinstance(each, Reservation) for each in found.results)
+    made.put_pod(pod("waits", labels={"app": "db"}, nodeName="node-2"))
+    found = run(made, *members)
+    assert [each.node for each in found.results if isinstance(each, Reservation)] == [
+        "node-2",
+        "node-1",
+    ]
+
+
 def test_a_pod_that_is_only_nominated_evens_no_spread() -> None:
     made = cluster(node("node-1"), node("node-2"))
     made.put_pod(pod("a", labels={"app": "db"}, nodeName="node-2"))

@@ -144,7 +144,8 @@ def command(
     claims.sort(key=lambda each: list(map(natural_order, each.id)))
     claims.sort(key=SORTS[sort])
     if not claims and output in ("table", "wide"):
-        _say_none(wanted, len(found.claims))
+        if not given.is_unknown:
+            _say_none(wanted, len(found.claims))
     else:
         _print(claims, output, given.context.now, with_namespace=is_everywhere)
     sys.exit(given.exit_status(FITS))

@@ -21,6 +21,7 @@ from mooring.cli.output import Progress, complain, warn
 from mooring.cli.terminal import echo, printable
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.errors import ProfileError
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.kit.process_memory import garbage_collection_paused, keep_what_exists
 from mooring.sources.cluster_sources import ClusterSource, FileSource, Profiles
 from mooring.sources.given_cluster import GivenCluster, read_given
@@ -37,6 +38,11 @@ LINES_SHOWN_MAX = 100
 
 class ClusterInput(GivenCluster, frozen=True):
     """The input of a command; what is odd about it, refused or unreadable is printed already."""
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing of what was named could be read, so that nothing can be said of it."""
+        return bool(self.unreadable) and self.everything == Snapshot()
 
     def exit_status(self, answer: int) -> int:
         """Return the status to exit with: what could not be used outweighs the answer."""

@@ -97,7 +97,7 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
     placements = [shown_placement(result, plan) for result in chosen]
     if output in REPORT_FORMATS:
         _print_report(given, plan, chosen, output)
-    else:
+    elif placements or output in ("json", "yaml") or not given.is_unknown:
         _print(placements, plan, output, _better(given, plan, placements, output))
     if picture_file is not None:
         found = usage_in(plan.after, given.context)

@@ -277,7 +277,8 @@ def _print_summary(found: SimulationResult) -> None:
     print_table(DRIVERS, rows, is_wide=True)
     waiting = found.waiting
     if waiting:
-        echo(printable(f"\n{waiting[0].pod} still waits: {waiting[0].message}"))
+        echo("")
+        echo(printable(f"{waiting[0].pod} still waits: {waiting[0].message}"))
     if found.evicted:
         names = listed(found.evicted)
         echo(printable(f"\npods of the cluster that were preempted: {names}"))

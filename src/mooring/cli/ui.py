@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,7 +24,7 @@ from mooring.cli.cluster_options import (
     read_sources,
 )
 from mooring.cli.command_classes import option_with_default
-from mooring.cli.errors import fail, needs_extra, os_error_text
+from mooring.cli.errors import UNREADABLE, fail, needs_extra, os_error_text
 from mooring.cli.output import Progress, warn
 from mooring.cli.plan import planned
 from mooring.cli.server_options import data_dir_option
@@ -86,7 +87,7 @@ def _show(sources: Sources, port: int, show: Callable[[str], None]) -> None:
             asyncio.run(_serve_live(live, sources, port=port, show=show))
         else:
             feed = recording_feed(sources) or static_feed(
-                read_sources(sources),
+                _read(sources),
                 title_of(sources),
                 source_of(sources),
                 is_plan=bool(sources.manifests),
@@ -96,6 +97,13 @@ def _show(sources: Sources, port: int, show: Callable[[str], None]) -> None:
         fail(os_error_text(error))
     except ArchiveError as error:
         fail(str(error))
+
+
+def _read(sources: Sources) -> ClusterInput:
+    given = read_sources(sources)
+    if given.is_unknown:
+        sys.exit(UNREADABLE)
+    return given
 
 
 def _opening_in(folder: Path) -> Callable[[str], None]:

@@ -227,6 +227,7 @@ CONTROLLERS: tuple[str, ...] = (
     "device-taint-eviction-controller",
     "disruption-controller",
     "endpointslice-controller",
+    "endpointslice-mirroring-controller",
     "ephemeral-volume-controller",
     "explainer-controller",
     "garbage-collector-controller",
@@ -273,6 +274,7 @@ USED_SHARE = 0.8  # of a token's time
 
 # Controllers whose account has another name than they themselves, as Kubernetes has them.
 _ACCOUNTS = {
+    "endpointslice-mirroring-controller": "endpointslicemirroring-controller",
     "daemonset-controller": "daemon-set-controller",
     "garbage-collector-controller": "generic-garbage-collector",
     "node-lifecycle-controller": "node-controller",

@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from mooring.api.core import Namespace, Node, Pod
 from mooring.api.core.namespace import ResourceQuota
+from mooring.api.core.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from mooring.api.gates import Gate, Gates
 from mooring.api.resource.v1 import (
     DeviceClass,
@@ -27,6 +28,7 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.runtime_class import RuntimeClass
 from mooring.api.scheduling import CompositePodGroup, PodGroup, PriorityClass
+from mooring.api.storage import StorageClass
 from mooring.client.informer_factory import InformerFactory
 from mooring.controllers.controller_manager import NOT_EVERYWHERE
 from mooring.kit.bulkhead import FAULTS
@@ -40,6 +42,9 @@ KINDS: Final[Mapping[type[Any], Gate | None]] = {
     ResourceQuota: None,
     PriorityClass: None,
     RuntimeClass: None,
+    StorageClass: None,
+    PersistentVolume: None,
+    PersistentVolumeClaim: None,
     DeviceClass: None,
     ResourceSlice: None,
     DeviceTaintRule: Gate.DRA_DEVICE_TAINT_RULES,

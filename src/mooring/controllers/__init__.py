@@ -20,6 +20,7 @@ statefulsets, statefulset_pods
 controller_history      the templates that a set had, as ControllerRevisions
 cronjobs                jobs at certain times
 endpoint_slices         the addresses of the pods of services
+endpoint_slice_mirroring  the addresses of services that users list themselves
 disruption              how many pods budgets allow to be disrupted
 persistent_volumes, volume_provisioning, volume_protection, ephemeral_volumes
                         claims and volumes bound to each other, host directories as volumes

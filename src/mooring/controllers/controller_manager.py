@@ -35,6 +35,7 @@ from mooring.controllers.daemonsets import DaemonSetController
 from mooring.controllers.deployments import DeploymentController
 from mooring.controllers.device_taint_eviction import DeviceTaintEvictionController
 from mooring.controllers.disruption import DisruptionController
+from mooring.controllers.endpoint_slice_mirroring import EndpointSliceMirroringController
 from mooring.controllers.endpoint_slices import EndpointSliceController
 from mooring.controllers.ephemeral_volumes import EphemeralVolumeController
 from mooring.controllers.garbage_collector import GarbageCollector
@@ -203,6 +204,7 @@ def workload_controllers(*, authority: str, gates: Gates | None = None) -> tuple
         CronJobController(),
         TTLAfterFinishedController(),
         EndpointSliceController(),
+        EndpointSliceMirroringController(),
         DisruptionController(),
         PersistentVolumeBinder(),
         EphemeralVolumeController(),

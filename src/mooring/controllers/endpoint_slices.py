@@ -54,7 +54,7 @@ class EndpointSliceController(Controller):
     def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""
         index_by_namespace(objects, Service, Pod)
-        objects.index(EndpointSlice, SERVICE, _service_of)
+        objects.index(EndpointSlice, SERVICE, slices_by_service)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Return the services of a change; of a pod those that select it or did."""
@@ -99,7 +99,8 @@ class EndpointSliceController(Controller):
             yield from _plan(objects, service, sorted(known, key=object_key))
 
 
-def _service_of(value: EndpointSlice) -> tuple[str, ...]:
+def slices_by_service(value: EndpointSlice) -> tuple[str, ...]:
+    """Return the service of a slice, as the key of an index."""
     name = value.metadata.labels.get(SERVICE_NAME_LABEL)
     return (f"{value.metadata.namespace}/{name}",) if name else ()
 

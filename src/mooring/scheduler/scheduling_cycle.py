@@ -195,22 +195,36 @@ class Attempt(Struct, frozen=True):
             return self._failed(error)
         if found is None:
             return self.rejected(alone=alone)
-        if self.cluster.nominated.are_held and _wants_company(self.signature):
-            return self._best_without_nominated(found, alone=alone)
-        return found
-
-    def _best_without_nominated(self, found: Placed, *, alone: bool) -> Outcome:
-        """Return the best node that is feasible also without the pods that are only nominated."""
+        if not self._may_follow_nominated:
+            return found
         names = [found.node, *(name for name in self.nodes_by_score() if name != found.node)]
+        kept = self._without_nominated(names, alone=alone)
+        if isinstance(kept, Pending):
+            return kept
+        return found if kept[0] == found.node else self.on(kept[0]) or self.rejected(alone=alone)
+
+    def choices(self) -> list[str]:
+        """Return the nodes that a pod of a group may try, the best first."""
+        names = self.nodes_by_score()
+        if not names or not self._may_follow_nominated:
+            return names
+        kept = self._without_nominated(names, alone=False)
+        return [] if isinstance(kept, Pending) else kept
+
+    @property
+    def _may_follow_nominated(self) -> bool:
+        """Whether pods that are only nominated can make a node feasible."""
+        return self.cluster.nominated.are_held and _wants_company(self.signature)
+
+    def _without_nominated(self, names: list[str], *, alone: bool) -> list[str] | Pending:
+        """Return the nodes that are feasible also without the nominated pods; or why none is."""
         with self.cluster.nominated.set_aside():
             again = attempt(self.cluster, self.pod, self.nodes)
             if isinstance(again, Pending):
                 return again
             feasible = set(again.nodes_by_score())
-            if feasible.isdisjoint(names):
-                return again.rejected(alone=alone)
-        chosen = next(name for name in names if name in feasible)
-        return found if chosen == found.node else self.on(chosen) or self.rejected(alone=alone)
+            kept = [name for name in names if name in feasible]
+            return kept or again.rejected(alone=alone)
 
     def best_placed(self) -> Placed | None:
         """Return the pod on the best feasible node, or raise CycleError."""

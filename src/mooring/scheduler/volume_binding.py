@@ -6,7 +6,8 @@ affinity. A volume for one pod (ReadWriteOncePod) has one pod at a time. `resolv
 claims of a pod by what they mean for nodes, so that pods with the same volumes have the same
 signature.
 
-Plans read files, not a cluster: there nothing is followed, and pods with claims stay as they are.
+In a plan no controller makes the claims of ephemeral volumes: one that is not there counts as made
+with its pod, and restricts no nodes. Where nothing is followed, pods with claims stay as they are.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class VolumeIndex:
 
     def __init__(self) -> None:
         self.is_followed = False
+        self.makes_claims = False  # of ephemeral volumes, when their pods are made
         self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
         self._volumes: dict[str, PersistentVolume] = {}
         self._classes: dict[str, StorageClass] = {}
@@ -74,6 +76,14 @@ class VolumeIndex:
             case StorageClass():
                 self._classes.pop(metadata.name, None)
 
+    def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        """Return a claim, if there is one."""
+        return self._claims.get((namespace, name))
+
+    def volume(self, name: str) -> PersistentVolume | None:
+        """Return a volume, if there is one."""
+        return self._volumes.get(name)
+
     def put_user(self, pod: Pod) -> None:
         """Take in that a pod on a node uses its claims."""
         for claim in _claims_of(pod):
@@ -99,6 +109,8 @@ class VolumeIndex:
                 continue
             key = pod.metadata.namespace, name
             if key not in self._claims and volume.get("ephemeral") is not None:
+                if self.makes_claims:
+                    continue
                 return _stopped(f'{_AWAITED} "{name}"')
             meaning = self._meaning(*key)
             if isinstance(meaning, Unschedulable):

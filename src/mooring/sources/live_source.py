@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from mooring.api.catalogue import KINDS
 from mooring.api.core import Namespace, Node, Pod
 from mooring.api.core.namespace import ResourceQuota
+from mooring.api.core.persistent_volume import PersistentVolumeClaim
 from mooring.api.errors import ApiError
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.client.api_client import ApiClient
@@ -39,6 +40,7 @@ MEANINGS: dict[type[Any], str] = {
     ResourceSlice: "without its slices there are no devices",
     Pod: "room that other pods take counts as free",
     ResourceClaim: "devices that other claims hold count as free",
+    PersistentVolumeClaim: "pods that use volume claims stay pending",
     ResourceQuota: "quotas that refuse pods or claims are not known",
 }
 

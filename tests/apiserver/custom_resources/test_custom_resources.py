@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +301,10 @@ def test_orphans_stay(client: Client) -> None:
     assert "ownerReferences" not in client.get(f"{CONFIG_MAPS}/mine").json["metadata"]
 
 
+def _is_going(client: Client, url: str) -> bool:
+    return "deletionTimestamp" in client.get(url).json["metadata"]
+
+
 def test_collecting_costs_what_goes_not_what_is_there(client: Client) -> None:
     define(client, definition())
     many = range(30)
@@ -311,7 +316,7 @@ def test_collecting_costs_what_goes_not_what_is_there(client: Client) -> None:
     client.delete(f"{WIDGETS}/w?propagationPolicy=Foreground")
     for index in many:
         url = f"{CONFIG_MAPS}/held-{index}"
-        client.until(lambda url=url: client.get(url).json["metadata"].get("deletionTimestamp"))
+        client.until(partial(_is_going, client, url))
         client.patch(url, {"metadata": {"finalizers": None}}, MERGE_PATCH)
     client.until(lambda: not client.get(CONFIG_MAPS).json["items"])
     client.until(lambda: client.get(f"{WIDGETS}/w").status == 404)

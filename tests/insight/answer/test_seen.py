@@ -276,7 +276,7 @@ EXPECTED = {
         "v1alpha3 does not exist.*resource.k8s.io/v1", "resource.k8s.io/v1 instead"
     ),
     "volume-claim": Expected(
-        "PersistentVolumeClaim data", "PersistentVolumeClaim data is bound", ADVICE
+        "PersistentVolumeClaim data does not exist", "create PersistentVolumeClaim data", ADVICE
     ),
     "init-container-cpu": Expected("100 CPUs.*64 CPUs", "64 CPUs instead of 100 in container init"),
     "job-suspended": Expected("Job team/train is suspended", "suspend", about="job/train"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mooring.api.codec import encode_json
+from mooring.insight.plan.planner import plan
 from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.consistency import check_consistency
 from mooring.insight.snapshot.pseudonyms import anonymised
@@ -19,12 +20,12 @@ metadata: {name: acme, labels: {kubernetes.io/metadata.name: acme, team: red}}
 apiVersion: v1
 kind: Node
 metadata: {name: acme-node-b, labels: {kubernetes.io/hostname: acme-node-b, pool: gpu}}
-status: {capacity: {cpu: 8}}
+status: {capacity: {cpu: 8, pods: 110}}
 ---
 apiVersion: v1
 kind: Node
 metadata: {name: acme-node-a, labels: {kubernetes.io/hostname: acme-node-a}}
-status: {capacity: {cpu: 8}}
+status: {capacity: {cpu: 8, pods: 110}}
 ---
 apiVersion: resource.k8s.io/v1
 kind: DeviceClass
@@ -56,6 +57,31 @@ spec:
     podAffinity:
       requiredDuringSchedulingIgnoredDuringExecution:
       - {topologyKey: kubernetes.io/hostname, namespaces: [acme], labelSelector: {}}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: acme-volume, uid: v}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  claimRef: {kind: PersistentVolumeClaim, namespace: acme, name: acme-data, uid: d}
+  nodeAffinity:
+    required:
+      nodeSelectorTerms:
+      - matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [acme-node-b]}]
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: acme-data, namespace: acme, uid: d}
+spec: {accessModes: [ReadWriteOnce], volumeName: acme-volume}
+status: {phase: Bound}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: acme-reader, namespace: acme, uid: r}
+spec:
+  containers: [{name: main, image: i}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: acme-data}}]
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -98,10 +124,16 @@ def test_names_keep_their_order() -> None:
 def test_a_name_is_the_same_wherever_it_stands() -> None:
     after = anonymised(given())
     (slice_,) = after.slices
-    (found,) = after.pods
+    found = after.pods[0]
     assert slice_.spec.node_name == slice_.spec.pool.name == found.spec.node_name == "site-1"
     assert found.spec.node_selector == {"kubernetes.io/hostname": "site-1", "pool": "gpu"}
     assert found.metadata.namespace == after.namespaces[0].metadata.name == "space-1"
+
+
+def test_volumes_hold_pods_where_they_did() -> None:
+    for snapshot, node in ((given(), "acme-node-b"), (anonymised(given()), "site-2")):
+        (placed,) = plan(snapshot, CONTEXT).placed
+        assert placed.node == node
 
 
 def test_what_is_new_is_still_new() -> None:

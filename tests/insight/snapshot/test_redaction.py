@@ -27,7 +27,8 @@ POD_SPEC = f"""\
   imagePullSecrets: [{{name: {SECRET}}}]
   hostAliases: [{{ip: 1.2.3.4, hostnames: [{SECRET}]}}]
   volumes:
-  - {{name: data, persistentVolumeClaim: {{claimName: {SECRET}}}}}
+  - {{name: data, persistentVolumeClaim: {{claimName: data}}}}
+  - {{name: share, nfs: {{server: {SECRET}, path: /{SECRET}}}}}
   - {{name: model, image: {{reference: example.com/model}}}}
   - {{name: settings, configMap: {{name: {SECRET}}}}}
   unknownField: {SECRET}
@@ -125,10 +126,37 @@ metadata: {{name: gpu.example.com}}
 spec:
   config: [{{opaque: {{driver: gpu.example.com, parameters: {{token: {SECRET}}}}}}}]
 """
+VOLUME = f"""\
+apiVersion: v1
+kind: PersistentVolume
+metadata: {{name: data, annotations: {{token: {SECRET}}}}}
+spec:
+  capacity: {{storage: 1Gi}}
+  accessModes: [ReadWriteOnce]
+  storageClassName: disks
+  mountOptions: [{SECRET}]
+  csi: {{driver: {SECRET}.example.com, volumeHandle: {SECRET}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: data, annotations: {{token: {SECRET}}}}}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: disks
+  resources: {{requests: {{storage: 1Gi}}}}
+  dataSource: {{kind: PersistentVolumeClaim, name: {SECRET}}}
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {{name: disks, annotations: {{storageclass.kubernetes.io/is-default-class: "true"}}}}
+provisioner: disks.example.com
+parameters: {{key: {SECRET}}}
+mountOptions: [{SECRET}]
+"""
 
 
 def everything() -> Snapshot:
-    found = intake("---\n".join((POD, DEPLOYMENT, CLAIM, NODE, CLASS)))
+    found = intake("---\n".join((POD, DEPLOYMENT, CLAIM, NODE, CLASS, VOLUME)))
     assert not found.refused
     return found.snapshot()
 
@@ -144,6 +172,18 @@ def test_no_secret_is_left() -> None:
     assert before.count(SECRET.encode()) > 30
     assert SECRET.encode() not in after
     assert b"10.9.8.7" not in after
+
+
+def test_what_decides_about_volumes_is_left() -> None:
+    after = redacted(everything())
+    (volume,), (claim,), (found,) = after.volumes, after.volume_claims, after.storage_classes
+    assert volume.spec.access_modes == claim.spec.access_modes == ("ReadWriteOnce",)
+    assert volume.spec.capacity == claim.spec.resources.requests
+    assert found.is_default
+    assert after.pods[0].spec.volumes[0] == {
+        "name": "data",
+        "persistentVolumeClaim": {"claimName": "data"},
+    }
 
 
 def test_the_shapes_of_pods_are_as_before() -> None:

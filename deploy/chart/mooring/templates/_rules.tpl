@@ -24,7 +24,7 @@ asked of the server with each rule, both ways.
   resources: [namespaces]
   verbs: [get, list, watch]
 - apiGroups: [""]
-  resources: [nodes, pods, resourcequotas]
+  resources: [nodes, persistentvolumeclaims, persistentvolumes, pods, resourcequotas]
   verbs: [list, watch]
 - apiGroups: [resource.k8s.io]
   resources: [deviceclasses, devicetaintrules, resourceclaims, resourceclaimtemplates, resourceslices]
@@ -34,6 +34,9 @@ asked of the server with each rule, both ways.
   verbs: [list, watch]
 - apiGroups: [node.k8s.io]
   resources: [runtimeclasses]
+  verbs: [list, watch]
+- apiGroups: [storage.k8s.io]
+  resources: [storageclasses]
   verbs: [list, watch]
 {{- if include "mooring.isOn" (dict "root" . "gate" "GenericWorkload") }}
 - apiGroups: [scheduling.k8s.io]

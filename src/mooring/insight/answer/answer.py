@@ -62,6 +62,7 @@ from mooring.insight.answer.preconditions.references import (
 from mooring.insight.answer.preconditions.refusals import refused_pod
 from mooring.insight.answer.preconditions.sharing import full_claims
 from mooring.insight.answer.preconditions.unread import unread_findings
+from mooring.insight.answer.preconditions.volumes import volumes
 from mooring.insight.answer.preconditions.waits import (
     claims_being_deleted,
     fits_alone,
@@ -70,7 +71,6 @@ from mooring.insight.answer.preconditions.waits import (
     scheduling_gates,
     unknown_runtime_class,
     unscheduled,
-    volumes,
 )
 from mooring.insight.explain.pods import Explanation, explain
 from mooring.insight.explain.report import distance

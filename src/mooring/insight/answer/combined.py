@@ -74,7 +74,7 @@ def _finished(case: Case, step: _Step) -> Combined | None:
         node = case.rehearsal.node(changes)
         if node is not None:
             taken = (*step.taken, proposal)
-            text = "; and ".join(each.text for each in taken)
+            text = "; and ".join(dict.fromkeys(each.text for each in taken))
             fix = Fix(text, max(each.rank for each in taken), changes, node)
             return Combined(joined_causes((*step.causes, finding.cause)), fix)
     return None

@@ -157,6 +157,10 @@ def _cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
         cluster.snapshot.put_namespace(namespace.metadata.name, namespace.metadata.labels)
     for node in snapshot.nodes:
         cluster.put_node(node)
+    cluster.volumes.is_followed = cluster.volumes.makes_claims = True
+    for kind in (snapshot.storage_classes, snapshot.volumes, snapshot.volume_claims):
+        for value in kind:
+            cluster.volumes.put(value)
     for device_class in snapshot.classes:
         cluster.put_class(device_class)
     for rule in snapshot.taint_rules:

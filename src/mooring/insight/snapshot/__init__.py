@@ -7,7 +7,8 @@ item_reader   the items of dumps as objects that share their attributes
 quotas       whether new pods and claims fit the quotas
 consistency   missing and contradictory objects
 workloads     the pods that controllers would create
-completion    what a cluster would add: those pods, priorities, claims
+volume_claims  the volumes that new claims would get
+completion    what a cluster would add: those pods, priorities, claims, volumes
 
 archive       a snapshot in one file, checked when it is read
 bundle        files of any tar or zip

@@ -3,7 +3,8 @@
 1. Controllers create the pods that they miss.
 2. Admission gives pods what their runtime classes add, and pods and pod groups their priorities.
 3. The claim controller creates claims from templates, for pod groups and then for pods.
-4. The disruption controller counts the pods of budgets that have no status yet.
+4. Volume claims get volumes.
+5. The disruption controller counts the pods of budgets that have no status yet.
 
 Objects that cannot be created are left out: the scheduler then reports the missing ones.
 """
@@ -49,6 +50,7 @@ from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name, listed, titled
 from mooring.insight.snapshot.quotas import SnapshotQuotas, is_charged
 from mooring.insight.snapshot.snapshot import Snapshot, identified
+from mooring.insight.snapshot.volume_claims import with_bound_claims
 from mooring.insight.snapshot.workloads import PODS_MAX, with_controlled_pods
 from mooring.validation.strategy import Context
 
@@ -80,9 +82,10 @@ def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) 
         prioritised, ClaimFeatures.of(context.gates), SnapshotQuotas(prioritised, context)
     )
     claimed, of_claims = _claimed(prioritised, maker)
-    concerns = (*expanded.concerns, *of_runtimes, *of_priorities, *of_claims)
-    refused = {**maker.over_quota, **_refused_pods(claimed)}
-    return Completed(_with_budget_statuses(claimed, context.now), concerns, refused)
+    bound, of_volumes = with_bound_claims(claimed, context.now)
+    concerns = (*expanded.concerns, *of_runtimes, *of_priorities, *of_claims, *of_volumes)
+    refused = {**maker.over_quota, **_refused_pods(bound)}
+    return Completed(_with_budget_statuses(bound, context.now), concerns, refused)
 
 
 def _refused_pods(snapshot: Snapshot) -> dict[str, str]:

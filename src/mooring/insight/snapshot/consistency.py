@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from mooring.api.core import Pod
 from mooring.api.core.pod import FAILED, SUCCEEDED
@@ -31,6 +31,7 @@ _FOLLOWING: Final = {
     "ResourceSlice": ("missing-slices", "incomplete-pool", "unknown-device"),
     "ResourceClaimTemplate": ("missing-template",),
     "ResourceClaim": ("missing-claim",),
+    "PersistentVolumeClaim": ("missing-volume-claim",),
     "PodGroup": ("missing-group", "unknown-consumer"),
     "Pod": ("unknown-consumer",),
 }
@@ -302,6 +303,29 @@ def _missing_claims(world: _Lookup) -> Iterator[Concern]:
         yield Concern("missing-claim", fact, "its devices count as free, and its pods as waiting")
 
 
+def _missing_volume_claims(world: _Lookup) -> Iterator[Concern]:
+    known = {full_name(each) for each in world.snapshot.volume_claims}
+    missing: dict[str, list[str]] = {}
+    users: list[tuple[Any, Any]] = [
+        (each, each.spec.template.spec) for each in world.snapshot.controllers
+    ]
+    users += ((pod, pod.spec) for pod in world.snapshot.pods if _is_waiting(pod))
+    for user, spec in users:
+        for volume in spec.volumes:
+            match volume:
+                case {"persistentVolumeClaim": {"claimName": str(claim)}}:
+                    name = f"{user.metadata.namespace}/{claim}"
+                    if name not in known:
+                        missing.setdefault(name, []).append(titled(user))
+    for name, found in sorted(missing.items()):
+        fact = f"PersistentVolumeClaim {name} is not among the objects, but used by {listed(found)}"
+        yield Concern("missing-volume-claim", fact, "pods with it stay pending")
+
+
+def _is_waiting(pod: Pod) -> bool:
+    return not pod.spec.node_name and _is_alive(pod)
+
+
 def _missing_groups(world: _Lookup) -> Iterator[Concern]:
     lost = [
         f"{full_name(pod)} of {group}"
@@ -325,5 +349,6 @@ CHECKS: Final[tuple[Callable[[_Lookup], Iterable[Concern]], ...]] = (
     _unknown_consumers,
     _missing_templates,
     _missing_claims,
+    _missing_volume_claims,
     _missing_groups,
 )

@@ -31,6 +31,8 @@ _CALLED: Final = {
     "DeviceTaintRule": "rule",
     "ResourceClaimTemplate": "template",
     "ResourceClaim": "claim",
+    "PersistentVolume": "volume",
+    "PersistentVolumeClaim": "volume-claim",
     "Workload": "workload",
     "PodGroup": "group",
     "CompositePodGroup": "group",
@@ -51,6 +53,8 @@ _FIELDS: Final = {
     "nominatedNodeName": "site",
     "pool": "site",
     "resourceClaimName": "claim",
+    "claimName": "volume-claim",
+    "volumeName": "volume",
     "resourceClaimTemplateName": "template",
     "podGroupName": "group",
     "parentCompositePodGroupName": "group",
@@ -171,6 +175,10 @@ def _member(key: str, value: Any, rename: Rename) -> Any:
         return rename(_FIELDS[key], value)
     if key == "namespaces" and isinstance(value, list):
         return [rename("space", each) if isinstance(each, str) else each for each in value]
+    if key == "claimRef" and isinstance(value, dict):
+        called = {"namespace": "space", "name": "volume-claim"}
+        new = {field: rename(to, value[field]) for field, to in called.items() if value.get(field)}
+        return {**value, **new}
     if key in _KEPT_MAPS and isinstance(value, dict):
         return value
     if _is_label_map(key, value):

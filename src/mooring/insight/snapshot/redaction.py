@@ -17,6 +17,13 @@ from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from mooring.api.batch import Job
 from mooring.api.core import Namespace, Node, Pod
 from mooring.api.core.node import NodeSystemInfo
+from mooring.api.core.persistent_volume import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+)
 from mooring.api.core.pod import (
     Container,
     ContainerState,
@@ -37,10 +44,15 @@ from mooring.api.resource.v1 import (
     ResourceClaimStatus,
     ResourceClaimTemplate,
 )
+from mooring.api.storage import IS_DEFAULT_CLASS, StorageClass
 from mooring.api.structs import NULL, Open
 from mooring.insight.snapshot.snapshot import Snapshot
 
-KEPT_ANNOTATIONS: Final = (EXTENDED_RESOURCE_CLAIM_ANNOTATION, POD_CLAIM_ANNOTATION)
+KEPT_ANNOTATIONS: Final = (
+    EXTENDED_RESOURCE_CLAIM_ANNOTATION,
+    POD_CLAIM_ANNOTATION,
+    IS_DEFAULT_CLASS,
+)
 EMPTY: Final = Raw(b"{}")
 
 _NAME: Final = "redacted"
@@ -110,6 +122,12 @@ def redact(value: Any) -> Any:
             made = value.spec
             metadata, spec = _metadata(made.metadata), _claim_spec(made.spec)
             return replace(value, spec=replace(made, metadata=metadata, spec=spec))
+        case PersistentVolume():
+            return _persistent_volume(value)
+        case PersistentVolumeClaim():
+            return _persistent_volume_claim(value)
+        case StorageClass():
+            return replace(value, parameters={}, mount_options=())
         case DeviceClass():
             return replace(value, spec=replace(value.spec, config=_configs(value.spec.config)))
         case DeviceTaintRule():
@@ -195,6 +213,9 @@ def _volume(volume: Any) -> Any:
     }
     if isinstance(name := volume.get("name"), str):
         kept["name"] = name
+    match volume.get("persistentVolumeClaim"):
+        case {"claimName": str(claim)}:
+            kept["persistentVolumeClaim"] = {"claimName": claim}
     match volume.get("image"):
         case {"reference": str(reference)}:
             kept["image"] = {"reference": reference}
@@ -258,6 +279,27 @@ def _volume_claim(claim: Any) -> Any:
         case {"metadata": {"name": str(name)}}:
             return {"metadata": {"name": name}}
     return {}
+
+
+def _persistent_volume_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    spec = replace(claim.spec, data_source=None, data_source_ref=None)
+    return replace(claim, spec=spec, status=PersistentVolumeClaimStatus(phase=claim.status.phase))
+
+
+def _persistent_volume(volume: PersistentVolume) -> PersistentVolume:
+    """Return a volume without its source: who may use it, and from where, is what decides."""
+    spec = volume.spec
+    claim = spec.claim_ref
+    kept = PersistentVolumeSpec(
+        capacity=spec.capacity,
+        access_modes=spec.access_modes,
+        claim_ref=None if claim is None else replace(claim, resource_version=""),
+        storage_class_name=spec.storage_class_name,
+        volume_mode=spec.volume_mode,
+        node_affinity=spec.node_affinity,
+        volume_attributes_class_name=spec.volume_attributes_class_name,
+    )
+    return replace(volume, spec=kept, status=PersistentVolumeStatus(phase=volume.status.phase))
 
 
 # --- nodes and claims ---------------------------------------------------------------------

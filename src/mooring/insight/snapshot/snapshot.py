@@ -17,6 +17,7 @@ from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from mooring.api.batch import Job
 from mooring.api.core import Namespace, Node, Pod, ReplicationController, Service
 from mooring.api.core.namespace import ResourceQuota
+from mooring.api.core.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from mooring.api.meta import OwnerReference
 from mooring.api.policy import PodDisruptionBudget
 from mooring.api.resource.v1 import (
@@ -30,6 +31,7 @@ from mooring.api.resource.v1 import (
 from mooring.api.runtime_class import RuntimeClass
 from mooring.api.scheduling import CompositePodGroup, PodGroup, PriorityClass
 from mooring.api.scheduling import Workload as GroupWorkload
+from mooring.api.storage import StorageClass
 from mooring.insight.messages import Concern, listed, titled
 
 Controller = DaemonSet | Deployment | Job | ReplicaSet | StatefulSet
@@ -45,6 +47,9 @@ class Snapshot(Struct, frozen=True):
     quotas: tuple[ResourceQuota, ...] = ()
     priorities: tuple[PriorityClass, ...] = ()
     runtimes: tuple[RuntimeClass, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
+    volumes: tuple[PersistentVolume, ...] = ()
+    volume_claims: tuple[PersistentVolumeClaim, ...] = ()
     classes: tuple[DeviceClass, ...] = ()
     slices: tuple[ResourceSlice, ...] = ()
     taint_rules: tuple[DeviceTaintRule, ...] = ()
@@ -98,6 +103,9 @@ FIELDS: dict[type, str] = {
     ResourceQuota: "quotas",
     PriorityClass: "priorities",
     RuntimeClass: "runtimes",
+    StorageClass: "storage_classes",
+    PersistentVolume: "volumes",
+    PersistentVolumeClaim: "volume_claims",
     DeviceClass: "classes",
     ResourceSlice: "slices",
     DeviceTaintRule: "taint_rules",
@@ -163,6 +171,12 @@ def _updated(new: Any, old: Any) -> Any:
     if new.kind in ("Pod", "ResourceClaim"):
         return new  # replaced, because their specs are immutable
     new = replace(new, metadata=replace(new.metadata, uid=old.metadata.uid))
+    if new.kind == "PersistentVolumeClaim":
+        name = new.spec.volume_name or old.spec.volume_name
+        return replace(new, spec=replace(new.spec, volume_name=name), status=old.status)
+    if new.kind == "PersistentVolume":
+        claim = new.spec.claim_ref or old.spec.claim_ref
+        return replace(new, spec=replace(new.spec, claim_ref=claim), status=old.status)
     status = getattr(old, "status", None)
     if status is None or new.status != type(status)():
         return new

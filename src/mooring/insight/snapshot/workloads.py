@@ -20,7 +20,7 @@ from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from mooring.api.batch import CronJob, Job
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.core import Pod
-from mooring.api.core.pod import FAILED, SUCCEEDED
+from mooring.api.core.pod import FAILED, SUCCEEDED, PodSpec
 from mooring.api.meta import ObjectMeta, OwnerReference
 from mooring.claims.pod_claims import controller_of
 from mooring.controllers.daemonsets import node_of_daemon, nodes_for
@@ -214,6 +214,8 @@ def _make(
             owner_references=made.owner_references,
         )
         spec = pinned(model.spec, want.node) if want.node else model.spec
+        if isinstance(controller, StatefulSet):
+            spec = _with_kept_claims(spec, controller, want.name, existing)
         pods.append(identified(replace(model, metadata=metadata, spec=spec)))
         existing.names.add(full_name(pods[-1]))
     return pods
@@ -223,10 +225,28 @@ def _spec(controller: Controller) -> Any:
     spec = controller.spec.template.spec
     if not isinstance(controller, StatefulSet):
         return spec
-    # Every pod has volume claims of its own, which are made with it and restrict no nodes.
+    # Every pod has volume claims of its own. Those that are made with it restrict no nodes.
     names = [_volume_name(claim) for claim in controller.spec.volume_claim_templates]
     volumes = tuple({"name": n, "emptyDir": {}} for n in names)
     return replace(spec, volumes=(*spec.volumes, *volumes)) if volumes else spec
+
+
+def _with_kept_claims(
+    spec: PodSpec, controller: StatefulSet, pod_name: str, existing: ExistingPods
+) -> PodSpec:
+    """Return the spec with the claims that are there: their volumes may be on some nodes."""
+    namespace, kept = controller.metadata.namespace, {}
+    for claim in controller.spec.volume_claim_templates:
+        name = f"{_volume_name(claim)}-{pod_name}"
+        if f"{namespace}/{name}" in existing.volume_claims:
+            kept[_volume_name(claim)] = {"persistentVolumeClaim": {"claimName": name}}
+    if not kept:
+        return spec
+    volumes = (
+        {"name": each["name"], **kept[each["name"]]} if each.get("name") in kept else each
+        for each in spec.volumes
+    )
+    return replace(spec, volumes=tuple(volumes))
 
 
 def _volume_name(claim: Any) -> str:
@@ -257,6 +277,7 @@ class ExistingPods:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.names = {full_name(pod) for pod in snapshot.pods}
+        self.volume_claims = {full_name(claim) for claim in snapshot.volume_claims}
         self._deployments = {
             full_name(each) for each in snapshot.controllers if each.kind == "Deployment"
         }

@@ -136,7 +136,7 @@ class _Search:
 
     def _begin(self) -> None:
         ready = attempt(self._cluster, self._gang.pods[len(self._tries)], self._nodes)
-        nodes = () if isinstance(ready, Pending) else ready.nodes_by_score()
+        nodes = () if isinstance(ready, Pending) else ready.choices()
         self._tries.append(_Try(ready, iter(nodes)))
 
     def _advance(self, this: _Try) -> bool:

@@ -15,10 +15,12 @@ from math import inf
 from typing import Any, Final
 
 from mooring.api.core import Namespace, Node, Pod
+from mooring.api.core.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from mooring.api.policy import PodDisruptionBudget
 from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from mooring.api.runtime_class import RuntimeClass
 from mooring.api.scheduling import CompositePodGroup, PodGroup
+from mooring.api.storage import StorageClass
 from mooring.insight.messages import full_name
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
 from mooring.insight.plan.planner import Plan, plan_completed
@@ -140,6 +142,8 @@ def _put(cluster: Cluster, value: Any) -> None:
             cluster.put_group(value)
         case PodDisruptionBudget():
             cluster.disruption_budgets.put(value)
+        case PersistentVolumeClaim() | PersistentVolume() | StorageClass():
+            cluster.volumes.put(value)
         case _ if isinstance(value, Spreader):
             cluster.default_selectors.put(value)
 
@@ -165,5 +169,7 @@ def _remove(cluster: Cluster, value: Any) -> None:
             cluster.remove_group(value)
         case PodDisruptionBudget():
             cluster.disruption_budgets.remove(value)
+        case PersistentVolumeClaim() | PersistentVolume() | StorageClass():
+            cluster.volumes.remove(value)
         case _ if isinstance(value, Spreader):
             cluster.default_selectors.remove(value)

@@ -13,8 +13,10 @@ from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.nodes.amounts import amount_findings
 from mooring.insight.answer.nodes.labels import HOSTNAME, label_findings
 from mooring.insight.answer.nodes.neighbours import neighbour_findings
+from mooring.insight.answer.preconditions.volumes import volumes_on_nodes
 from mooring.insight.explain.verdicts import NODE_TROUBLES, NodeVerdict
 from mooring.insight.messages import listed, nearest, taint_text
+from mooring.scheduler import volume_binding
 from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.plugins import node_affinity, node_filters, node_resources, taint_toleration
 from mooring.scheduler.plugins.dynamic_resources import NOT_AVAILABLE
@@ -35,6 +37,8 @@ _KINDS: Final[Mapping[str, CauseKind]] = {
     taint_toleration.PLUGIN: CauseKind.NODE_TAINT,
     node_affinity.PLUGIN: CauseKind.NODE_LABELS,
     node_filters.CORDONED.plugin: CauseKind.NODE_CORDONED,
+    volume_binding.PLUGIN: CauseKind.VOLUME,
+    volume_binding.RESTRICTIONS: CauseKind.VOLUME,
 }
 
 
@@ -53,6 +57,8 @@ def _of_status(case: Case, verdict: NodeVerdict, status: Unschedulable) -> Itera
                 f"node {name}, which would do, is cordoned",
                 (Proposal(text, FixRank.ADMINISTRATOR),),
             )
+        case volume_binding.PLUGIN | volume_binding.RESTRICTIONS:
+            yield from volumes_on_nodes(case, verdict.nodes, status)
         case _:
             yield from neighbour_findings(case, name, status)
     if status != NOT_AVAILABLE:

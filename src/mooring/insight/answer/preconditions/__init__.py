@@ -7,6 +7,7 @@ refused_claims   claims that are refused for their constraints or derived attrib
 quotas           quotas that refuse the pod or its claims
 gates            fields that are ignored because their feature gate is off
 waits            gates, other schedulers, pod groups, claims that are being deleted
+volumes          volume claims that are missing, unbound, or bound to other nodes
 group_domains    groups that must stay within one domain of a topology
 sharing          claims that as many pods share as can
 bindings         devices that never got ready for their pod

@@ -117,26 +117,6 @@ def unknown_runtime_class(case: Case) -> Iterator[Finding]:
     )
 
 
-def volumes(case: Case) -> Iterator[Finding]:
-    """Find volumes that decide about nodes in a way that is not modelled."""
-    status = case.explanation.pending.diagnosis.pre_filter_status
-    if status is None or status.plugin != UNMODELLED:
-        return
-    for each in case.pod.spec.volumes:
-        match each:
-            case {"name": str(name), "persistentVolumeClaim": {"claimName": str(claim)}}:
-                yield Finding(
-                    f"volume {name} is PersistentVolumeClaim {claim}, which may bind the pod to "
-                    "nodes: that is not modelled here",
-                    (
-                        Proposal(
-                            f"see whether PersistentVolumeClaim {claim} is bound, and where",
-                            FixRank.ADVICE,
-                        ),
-                    ),
-                )
-
-
 def claims_being_deleted(case: Case) -> Iterator[Finding]:
     """Find claims that are being deleted and never come back by themselves."""
     for entry in case.pod.spec.resource_claims:
