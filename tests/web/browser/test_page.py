@@ -121,6 +121,20 @@ def test_table_sorts_filters_and_selects(small: ContractServer, open_page: Open)
     assert "sel=device:" in hash_of(page)
 
 
+def test_table_says_what_the_map_is_painted_with(small: ContractServer, open_page: Open) -> None:
+    page = open_page(f"{small.url}#view=table&pod=default/wait-0")
+    table = page.get_by_role("table", name="Devices of the fleet")
+    expect(table.get_by_role("columnheader", name="Refused by")).to_be_visible()
+    legend = page.get_by_role("group", name="Legend: Which question refused the device")
+    legend.get_by_role("button", name="would do").click()
+    rows = table.locator("tbody tr:not(.filler)")
+    expect(rows.first).to_contain_text("would do")
+    count = int(legend.get_by_role("button", name="would do").locator("data").inner_text())
+    expect(table).to_have_attribute("aria-rowcount", str(count + 1))
+    page.keyboard.press("Escape")
+    expect(table.get_by_role("columnheader", name="Refused by")).to_have_count(0)
+
+
 def test_colours_and_legend(small: ContractServer, open_page: Open) -> None:
     page = open_page(small.url)
     wait_for_picture(page)
@@ -229,7 +243,10 @@ def test_expression_paints_the_map(small: ContractServer, open_page: Open) -> No
     expect(legend).to_contain_text("yes16")
     page.get_by_role("textbox").fill("devise.driver")
     expect(page.get_by_text("undeclared reference")).to_be_visible()
-    expect(page.get_by_text("did you mean device?")).to_be_visible()
+    expect(page.get_by_text("did you mean")).to_be_visible()
+    page.get_by_role("button", name='device.driver == "nic.example.com"').click()
+    expect(page.get_by_role("textbox")).to_have_value('device.driver == "nic.example.com"')
+    expect(page.get_by_text("undeclared reference")).to_have_count(0)
 
 
 def test_slider_shows_another_moment_and_the_way_back(

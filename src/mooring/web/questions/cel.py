@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mooring.cel.device import COST_LIMIT
 from mooring.insight.expressions.candidates import Devices
@@ -36,7 +36,7 @@ def cel_answer(moment: ShownMoment, expression: str) -> dict[str, Any]:
     gates, extensions = moment.context.gates, moment.context.extensions
     evaluator = evaluator_of(expression, compiler_for(gates, extensions=extensions))
     if isinstance(evaluator, InvalidExpression):
-        hints = [] if evaluator.error == TOO_LONG else list(_hints(moment, expression))
+        found = _Hints() if evaluator.error == TOO_LONG else _hints(moment, expression)
         place = _offset(evaluator.error, expression)
         return {
             "compileError": {"message": evaluator.error, "offset": place},
@@ -44,14 +44,16 @@ def cel_answer(moment: ShownMoment, expression: str) -> dict[str, Any]:
             "cost": {"estimate": None, "limit": COST_LIMIT, "worst": None},
             "errors": [],
             "parts": [],
-            "hints": hints,
+            "hints": found.texts,
+            "meant": found.meant,
         }
     report = EvaluationReport(evaluator, moment.published)
     marks = [(each.devices, _value(report, each.outcome)) for each in report.results]
     counted: Counter[int] = Counter()
     for devices, mark in marks:
         counted[mark] += len(devices)
-    hints = [] if counted[YES] or report.is_about_values else list(_hints(moment, expression))
+    found = _Hints() if counted[YES] or report.is_about_values else _hints(moment, expression)
+    hints = found.texts
     if report.caveat:
         hints.insert(0, f"Kubernetes refuses this as a selector: {report.caveat}")
     return {
@@ -61,6 +63,7 @@ def cel_answer(moment: ShownMoment, expression: str) -> dict[str, Any]:
         "errors": list(_errors(report)),
         "parts": list(_parts(report)),
         "hints": hints,
+        "meant": found.meant,
     }
 
 
@@ -97,20 +100,35 @@ def _parts(report: EvaluationReport) -> Iterator[dict[str, Any]]:
         yield {"text": part, "yes": max(total - count, 0), "of": total, "why": values[part]}
 
 
-def _hints(moment: ShownMoment, expression: str) -> Iterator[str]:
-    """Yield why too few devices match, and the expression that was meant."""
+class _Hints(NamedTuple):
+    """Why too few devices match, and the expression that was meant."""
+
+    cause: str = ""
+    lead: str = ""
+    expression: str = ""
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.cause] if self.cause else []
+
+    @property
+    def meant(self) -> dict[str, str] | None:
+        return {"lead": self.lead, "expression": self.expression} if self.lead else None
+
+
+def _hints(moment: ShownMoment, expression: str) -> _Hints:
     published: PublishedDevices = moment.published
     if not published:
-        return
+        return _Hints()
     gates, extensions = moment.context.gates, moment.context.extensions
     devices = Devices(published.devices, published, is_class_known=False)
     meant = diagnose([expression], compiler_for(gates, extensions=extensions), devices)
     if meant is None or not meant.cause:
-        return
+        return _Hints()
     for repair in [each for each in meant.repairs if each.kind < RepairKind.DROPPED][:1]:
         lead = "did you mean" if repair.kind <= RepairKind.GUARD else "nearest that matches:"
-        yield f"{lead} {repair.expressions[0]}"
-    yield meant.cause
+        return _Hints(meant.cause, lead, repair.expressions[0])
+    return _Hints(meant.cause)
 
 
 def _offset(error: str, expression: str) -> int:

@@ -14,7 +14,7 @@ const NAMED_SCALE = 84; // at which names of devices, claims and pods can be rea
 
 const size = signal({ width: 0, height: 0 });
 const theme = signal("light");
-const pointed = signal(-1); // an entry of the legend: the others are dimmed
+export const pointed = signal(-1); // an entry of the legend: the others are dimmed
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const followTheme = () => (theme.value = dark.matches ? "dark" : "light");
@@ -24,7 +24,7 @@ followTheme();
 // --- what is drawn ----------------------------------------------------------------------------
 
 /** The fleet after the changes that are tried out, else the fleet. */
-const shown = computed(() => {
+export const shown = computed(() => {
   const now = store.currentFleet();
   const tried = store.preview.value;
   if (!now || tried?.state !== "ready") return { before: now, after: now };
@@ -47,7 +47,7 @@ export const meaning = computed(() => {
   return store.chosen.colour.value;
 });
 
-const painting = computed(() => {
+export const painting = computed(() => {
   const { before, after } = shown.value;
   if (!after) return null;
   switch (meaning.value) {
@@ -287,6 +287,7 @@ class Canvas extends Component {
       const steps = Math.max(-3, Math.min(3, event.deltaY / (event.deltaMode ? 3 : 100)));
       zoomAt(ZOOM_STEP ** -steps, event.offsetX, event.offsetY);
     }
+    this.hover(event);
   }
 
   /** The middle of the fingers (or of the mouse) and how far apart two are. */
@@ -320,6 +321,10 @@ class Canvas extends Component {
       return;
     }
     if (event.pointerType === "touch") return; // fingers do not hover
+    this.hover(event);
+  }
+
+  hover(event) {
     const found = this.at(event);
     store.hovered.value = found?.device ?? -1;
     pointer.value = found ? { x: event.offsetX, y: event.offsetY, card: found.card } : null;
@@ -447,7 +452,13 @@ export function Toolbar() {
     </div>
     <label class="field"
       >Colour
-      <select value=${store.chosen.colour.value} onChange=${(event) => (store.chosen.colour.value = event.target.value)} disabled=${!isChosen}>
+      <select
+        value=${isChosen ? store.chosen.colour.value : ""}
+        onChange=${(event) => (store.chosen.colour.value = event.target.value)}
+        disabled=${!isChosen}
+        title=${isChosen ? "" : "Esc closes what is painted now"}
+      >
+        ${!isChosen && html`<option value="">${{ question: "What refused", cel: "Expression", "what-if": "Changes" }[meaning.value]}</option>`}
         ${Object.entries(colours.COLOURS).map(([key, label]) => html`<option value=${key}>${label}</option>`)}
       </select>
     </label>

@@ -4,6 +4,7 @@ import { ask, isFile, pose, travel } from "./api.js";
 import * as store from "./store.js";
 import { tryFix } from "./what_if.js";
 import { Rights } from "./states.js";
+import { showNode } from "./fleet.js";
 import { age, clock, many } from "./words.js";
 
 const GROUPS_MAX = 60;
@@ -56,7 +57,7 @@ function Group({ fleet, group }) {
   return html`<li class=${isOpen ? "group open" : "group"}>
     <button type="button" class="group-head" aria-expanded=${Boolean(isOpen)} onClick=${choose}>
       <span class="group-line">
-        <b>${group.count === 1 ? first.split("/")[1] : many(group.count, "pod")}</b>
+        <b>${namesOf(fleet, group, first)}</b>
         <span class="quiet">${group.wants}</span>
         ${Number.isFinite(oldest) && html`<time title="since the oldest was created">${age(oldest)}</time>`}
       </span>
@@ -64,6 +65,12 @@ function Group({ fleet, group }) {
     </button>
     ${isOpen && html`<${Explanation} fleet=${fleet} pods=${pods} />`}
   </li>`;
+}
+
+/** The first pod by name; of several with one stem, the stem and how many: train-3 and 1 more. */
+function namesOf(fleet, group, first) {
+  const name = first.split("/")[1];
+  return group.count === 1 ? name : html`${name} <span class="more">and ${(group.count - 1).toLocaleString("en")} more</span>`;
 }
 
 /** A cause begins with the name of a pod where it is one pod's; the row says it already. */
@@ -119,7 +126,7 @@ function Answer({ fleet, pod, answer }) {
   return html`<div>
     ${pod && answer.cause && html`<p class="unseen" role="status">${answer.cause}</p>`}
     <${Since} fleet=${fleet} pod=${pod} />
-    ${(answer.requests ?? []).map((request) => html`<${Request} request=${request} />`)}
+    ${(answer.requests ?? []).map((request) => html`<${Request} fleet=${fleet} request=${request} />`)}
     <${Fixes} pod=${pod} fixes=${answer.fixes ?? []} />
     ${answer.conflict?.length > 0 &&
     html`<h3>Impossible together</h3>
@@ -165,7 +172,7 @@ function narrowing(funnel) {
   return funnel.filter((step, i) => !i || i === funnel.length - 1 || step.count !== funnel[i - 1].count);
 }
 
-function Request({ request }) {
+function Request({ fleet, request }) {
   const steps = narrowing(request.funnel ?? []);
   // CLAIM: REQUEST, of which the claim's name is long and made up.
   const name = (request.name ?? "").split(": ").at(-1);
@@ -173,7 +180,10 @@ function Request({ request }) {
   const most = Math.max(1, ...steps.map((step) => Math.log1p(step.count)));
   return html`<div class="request">
     <h3 title=${request.name}>${name ? `Request ${name}` : "Request"} <span class="quiet">${request.wants}</span></h3>
-    ${request.node && html`<p class="quiet small">on node <button type="button" class="link" onClick=${() => store.select("node", request.node)}>${request.node}</button>, the nearest</p>`}
+    ${request.node && html`<p class="quiet small">on node <button type="button" class="link" onClick=${() => {
+      store.select("node", request.node);
+      showNode(fleet.findNode(request.node));
+    }}>${request.node}</button>, the nearest</p>`}
     <ol class="funnel" aria-label="Devices left after each question">
       ${steps.map(
         (step, i) => html`<li>

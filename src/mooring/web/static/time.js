@@ -7,6 +7,7 @@ import { clock } from "./words.js";
 const PLAY_MS = 900;
 const MARKS_MAX = 300;
 const playing = signal(0); // the timer, 0 if it does not play
+const isAll = signal(false); // marks of everything, not of the chosen pod alone
 const sliding = signal(-1); // the point under the thumb while it moves
 
 function points() {
@@ -106,10 +107,15 @@ function Track({ all, here }) {
 function Marks() {
   const chosen = store.chosen.pod.value || (store.selection.value?.kind === "pod" ? store.selection.value.id : "");
   const all = store.history.value?.marks ?? [];
-  const own = chosen ? all.filter((mark) => `${mark.namespace}/${mark.name}` === chosen) : all;
-  const marks = (own.length ? own : all).slice(-40).reverse();
+  const own = chosen ? all.filter((mark) => `${mark.namespace}/${mark.name}` === chosen) : [];
+  const isOwn = own.length > 0 && !isAll.value;
+  const marks = (isOwn ? own : all).slice(-40).reverse();
   return html`<div class="marks">
-    <h3>${own.length && chosen ? `What happened to ${chosen}` : "What happened"}</h3>
+    <h3>
+      ${isOwn ? `What happened to ${chosen}` : "What happened"}
+      ${own.length > 0 && html` <button type="button" class="link" onClick=${() => (isAll.value = !isAll.value)}>${isOwn ? "Show all" : `Only ${chosen}`}</button>`}
+    </h3>
+    ${!marks.length && html`<p class="quiet">Nothing happened to pods, claims or taints.</p>`}
     <ul class="plain">
       ${marks.map(
         (mark) => html`<li>

@@ -181,7 +181,7 @@ function Outcome({ answer }) {
           >${each.namespace}/${each.name} → <button type="button" class="link" onClick=${() => store.select("node", each.node)}>${each.node}</button> <span class="quiet">${many((each.devices ?? []).length, "device")}</span></li>`,
         )}
       </ul>`}
-    <details>
+    <details open=${!evicted.length && !placed.length}>
       <summary>All changes in words</summary>
       <pre>${(answer.text ?? []).join("\n")}</pre>
     </details>
