@@ -187,3 +187,10 @@ def test_print_shows_everything_on_white(small: ContractServer, open_page: Open)
     expect(page.get_by_role("combobox", name="Find")).to_be_hidden()
     expect(page.get_by_text("constraint matchAttribute numaNode")).to_be_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    box = page.locator("canvas").bounding_box()
+    assert box is not None
+    assert box["height"] > 200
+    corner = "document.querySelector('canvas').getContext('2d').getImageData(2, 2, 1, 1).data[0]"
+    assert page.evaluate(corner) > 200  # no dark map on paper
+    offenders = page.evaluate(RULES)
+    assert offenders["text without contrast"] == []

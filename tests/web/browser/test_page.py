@@ -220,7 +220,7 @@ def test_drain_from_the_inspector_draws_ghosts(small: ContractServer, open_page:
     page = open_page(f"{small.url}#sel=node:node-0")
     page.get_by_role("button", name="What if it were drained?").click()
     legend = page.get_by_role("group", name="Legend: What would change")
-    expect(legend).to_contain_text("would become free3")
+    expect(legend).to_contain_text("would be released3")
     expect(page.get_by_text("node-0 is drained")).to_be_visible()
 
 

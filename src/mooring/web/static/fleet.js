@@ -16,7 +16,8 @@ const size = signal({ width: 0, height: 0 });
 const theme = signal("light");
 export const pointed = signal(-1); // an entry of the legend: the others are dimmed
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const dark = matchMedia("screen and (prefers-color-scheme: dark)"); // paper is white
+const paper = matchMedia("print");
 const followTheme = () => (theme.value = dark.matches ? "dark" : "light");
 dark.addEventListener("change", followTheme);
 followTheme();
@@ -256,7 +257,9 @@ class Canvas extends Component {
       dimmed: dimmed.value,
     };
     cancelAnimationFrame(this.frame);
-    if (scene.camera && scene.kinds) this.frame = requestAnimationFrame(() => this.draw(scene));
+    if (!scene.camera || !scene.kinds) return;
+    if (paper.matches) this.draw(scene); // there is no other frame before it is printed
+    else this.frame = requestAnimationFrame(() => this.draw(scene));
   }
 
   draw(scene) {
