@@ -155,7 +155,7 @@ function DeviceDetails() {
     html`<h3>Taints</h3>
       <ul class="plain">
         ${answer.taints.map(
-          (taint) => html`<li><code>${taint.key}${taint.value ? `=${taint.value}` : ""}:${taint.effect}</code>
+          (taint) => html`<li class="taint"><code>${taint.key}${taint.value ? `=${taint.value}` : ""}:${taint.effect}</code>
             <span class="quiet">from ${taint.from}${taint.timeAdded ? ` since ${clock(Date.parse(taint.timeAdded), true)}` : ""}</span></li>`,
         )}
       </ul>`}

@@ -67,10 +67,10 @@ function Group({ fleet, group }) {
   </li>`;
 }
 
-/** The first pod by name; of several with one stem, the stem and how many: train-3 and 1 more. */
+/** The first pod by name, and how many there are with it: train-3 + 1. */
 function namesOf(fleet, group, first) {
   const name = first.split("/")[1];
-  return group.count === 1 ? name : html`${name} <span class="more">and ${(group.count - 1).toLocaleString("en")} more</span>`;
+  return group.count === 1 ? name : html`${name} <span class="more" title="pods with the same cause">+ ${(group.count - 1).toLocaleString("en")}</span>`;
 }
 
 /** A cause begins with the name of a pod where it is one pod's; the row says it already. */
