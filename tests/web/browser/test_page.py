@@ -302,6 +302,23 @@ def test_change_is_drawn_and_no_row_jumps(small: ContractServer, open_page: Open
     expect(page.get_by_role("group", name="Legend: State")).to_contain_text("tainted1")
 
 
+def test_old_explanation_says_so_and_is_asked_for_again(
+    small: ContractServer, open_page: Open
+) -> None:
+    page = open_page(small.url)
+    page.get_by_role("button", name=re.compile("wait-0")).click()
+    expect(page.get_by_text("constraint matchAttribute numaNode")).to_be_visible()
+    expect(page.get_by_text("The fleet has changed since")).to_have_count(0)
+    while not small.streams:
+        page.wait_for_timeout(10)
+    small.send({"revision": 1001, "time": "2026-01-31T12:00:05Z",
+                "set": {"devices": {"state": [[1, 1]]}}})  # fmt: skip
+    expect(page.get_by_text("The fleet has changed since")).to_be_visible()
+    page.get_by_role("button", name="Ask again").click()
+    expect(page.get_by_text("The fleet has changed since")).to_have_count(0)
+    assert small.asked.count("explain") == 2
+
+
 def test_lost_server_is_said_and_found_again(small: ContractServer, open_page: Open) -> None:
     page = open_page(small.url)
     wait_for_picture(page)

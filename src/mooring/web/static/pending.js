@@ -57,20 +57,14 @@ function Group({ fleet, group }) {
   return html`<li class=${isOpen ? "group open" : "group"}>
     <button type="button" class="group-head" aria-expanded=${Boolean(isOpen)} onClick=${choose}>
       <span class="group-line">
-        <b>${namesOf(fleet, group, first)}</b>
-        <span class="quiet">${group.wants}</span>
+        <b>${first.split("/")[1]}</b>
+        ${group.count > 1 && html`<span class="more" title="pods with the same cause">+ ${(group.count - 1).toLocaleString("en")}</span>`}
         ${Number.isFinite(oldest) && html`<time title="since the oldest was created">${age(oldest)}</time>`}
       </span>
-      <span class="cause">${withoutPod(group.cause)}</span>
+      <span class="cause">${group.wants && html`<span class="wants">${group.wants}</span> `}${withoutPod(group.cause)}</span>
     </button>
     ${isOpen && html`<${Explanation} fleet=${fleet} pods=${pods} />`}
   </li>`;
-}
-
-/** The first pod by name, and how many there are with it: train-3 + 1. */
-function namesOf(fleet, group, first) {
-  const name = first.split("/")[1];
-  return group.count === 1 ? name : html`${name} <span class="more" title="pods with the same cause">+ ${(group.count - 1).toLocaleString("en")}</span>`;
 }
 
 /** A cause begins with the name of a pod where it is one pod's; the row says it already. */
@@ -93,24 +87,41 @@ export function followPending() {
   });
 }
 
-function explain(pod, at, again = false) {
+function explain(pod, at) {
+  pose(store.explanation, `${pod} ${at}`, () => answerOf(pod, at));
+}
+
+async function answerOf(pod, at) {
   const [namespace, name] = pod.split("/");
-  const body = { namespace, name, ...(at && { at }) };
-  if (again) store.explanation.value = null;
-  pose(store.explanation, `${pod} ${at}`, () => ask("explain", {}, body));
+  const { revision } = store.fleet.peek();
+  return { ...(await ask("explain", {}, { namespace, name, ...(at && { at }) })), revision };
+}
+
+/** Ask once more; the old answer is shown until the new one is there. */
+function explainAgain(pod) {
+  const at = store.chosen.at.value;
+  pose(store.explanation, `${pod} ${at}`, () => answerOf(pod, at), true);
 }
 
 function Explanation({ fleet, pods }) {
   const asked = store.explanation.value;
   const pod = store.chosen.pod.value;
+  const answer = asked?.answer;
   return html`<div class="explanation">
     ${pods.length > 1 && html`<${Siblings} pods=${pods} pod=${pod} />`}
-    ${(!asked || asked.state === "loading") && html`<p class="quiet loading" role="status">Explaining ${pod} …</p>`}
+    ${(!asked || asked.state === "loading") && !answer && html`<p class="quiet loading" role="status">Explaining ${pod} …</p>`}
     ${asked?.state === "failed" &&
     html`<p class="refusal" role="alert">${asked.error}</p>
-      <button type="button" onClick=${() => explain(pod, store.chosen.at.value, true)}>Ask again</button>`}
-    ${asked?.state === "ready" && html`<${Answer} fleet=${fleet} pod=${pod} answer=${asked.answer} />`}
+      <button type="button" onClick=${() => explainAgain(pod)}>Ask again</button>`}
+    ${answer && html`<${Stale} fleet=${fleet} pod=${pod} answer=${answer} />`}
+    ${answer && html`<${Answer} fleet=${fleet} pod=${pod} answer=${answer} />`}
   </div>`;
+}
+
+/** The fleet goes on, and the answer does not. */
+function Stale({ fleet, pod, answer }) {
+  if (store.chosen.at.value || answer.revision >= fleet.revision || isFile()) return null;
+  return html`<p class="stale quiet small">The fleet has changed since this was found out. <button type="button" class="link" onClick=${() => explainAgain(pod)}>Ask again</button></p>`;
 }
 
 function Siblings({ pods, pod }) {
