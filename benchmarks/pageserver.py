@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+import dev
 from mooring.api.core import Node, Pod
 from mooring.api.core.node import NodeStatus
 from mooring.api.core.pod import PodResourceClaim, PodSpec, PodStatus
@@ -68,7 +69,9 @@ POST = {"x-moor-ui": "1", "content-type": "application/json"}
 def main() -> None:
     """Print sizes, times and the share of a core."""
     collect_rarely()  # as all commands do
+    dev.ensure_chromium()
     asyncio.run(_measure())
+    asyncio.run(_first_look())
     began_s = time.perf_counter()
     page = single_page(Snapshot.of(_objects()), _context(), title="Fleet")
     size = len(page.encode()) / 1e6
@@ -126,6 +129,32 @@ async def _questions(page: Page[str]) -> None:
             f"then {later * 1000:.0f} ms, CPU {work * 1000:.0f} ms",
             flush=True,
         )
+
+
+async def _first_look() -> None:
+    """Measure what somebody waits for who opens the page and asks at once why a pod waits."""
+    facts = SourceFacts("fleet", "cluster", is_live=True)
+    feed = Feed(facts, _context(), now=_now, history=History())
+    feed.publish(_objects(), revision=1, time=_now())
+    page = Page(feed, EVERYTHING)
+    try:
+        async with listening_page(page) as url:
+            address = link(url, page.logins.link_token("you"))
+            shown_s, explained_s = await asyncio.to_thread(_look, address)
+    finally:
+        await page.close()
+    print(
+        f"in a browser: the fleet is shown {shown_s:.2f} s after its link is opened for the first "
+        f"time; asked at once, the first explanation {explained_s * 1000:.0f} ms later",
+        flush=True,
+    )
+
+
+def _look(address: str) -> tuple[float, float]:
+    command = [sys.executable, "-m", "benchmarks._page_look", address]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
+    shown_s, explained_s = map(float, done.stdout.split())
+    return shown_s, explained_s
 
 
 async def _viewers(page: Page[str], feed: Feed) -> None:

@@ -20,7 +20,7 @@ from mooring.web.fleet import Delta, apply, read_fleet
 from mooring.web.login import LINK_S, SESSION_S, Logins
 from mooring.web.messages import BODY_BYTES_MAX, host_name
 from mooring.web.page import EVERYTHING, Access, Page
-from mooring.web.rights import Rights
+from mooring.web.rights import ALL, Rights
 from mooring.web.scene import Scene
 from tests.insight.history.changes import at
 from tests.web.asked import POST, Visitor, at_page, nobody
@@ -29,6 +29,36 @@ from tests.web.fleets import CONTEXT, NOW, SMALL, feed_of, holding, machine, tol
 
 async def stranger(page: Page[Any]) -> Visitor:
     return Visitor(page)
+
+
+def test_explanation_is_found_once_for_a_moment() -> None:
+    async def scenario(visitor: Visitor) -> None:
+        asked = {"namespace": "team", "name": "big"}
+        first = await visitor.ask("/explain", asked)
+        assert first[0] == 200
+        view = await visitor.page.views.get(ALL)
+        moment = await view.moment()
+        kept = moment.explanations.get(("team", "big"))
+        assert kept is not None
+        assert await visitor.ask("/explain", asked) == first
+        assert moment.explanations.get(("team", "big")) is kept
+
+    at_page(feed_of(SMALL), scenario)
+
+
+def test_first_pods_of_the_list_are_explained_before_somebody_asks() -> None:
+    large = [each for number in range(20) for each in machine(f"m{number}", 100)]
+    feed = feed_of([*large, *waiting("one"), *waiting("two", count=200)])
+
+    async def scenario(visitor: Visitor) -> None:
+        _, fleet = await visitor.get("/fleet")
+        view = await visitor.page.views.get(ALL)
+        moment = await view.moment()
+        names = {row["first"] for row in fleet["groups"]}
+        while len(moment.explanations) < len(names):
+            await asyncio.sleep(0.01)
+
+    at_page(feed, scenario)
 
 
 def test_a_large_fleet_is_prepared_while_it_is_looked_at() -> None:

@@ -237,8 +237,12 @@ def test_errors_are_painted_and_told(moment: ShownMoment) -> None:
 
 
 def test_what_was_meant_is_a_hint(moment: ShownMoment) -> None:
-    hints = cel_answer(moment, 'device.driver == "gpu.exampel.com"')["hints"]
-    assert hints[0] == 'did you mean device.driver == "gpu.example.com"'
+    answer = cel_answer(moment, 'device.driver == "gpu.exampel.com"')
+    assert answer["meant"] == {
+        "lead": "did you mean",
+        "expression": 'device.driver == "gpu.example.com"',
+    }
+    assert len(answer["hints"]) == 1
     answer = cel_answer(moment, "device.driver = 3")
     assert answer["compileError"]["offset"] == 15
     assert "devices" not in answer

@@ -243,7 +243,8 @@ def selected(fleet: Answer, expression: str) -> Answer:
     if expression.count('"') != 2:
         return {
             "compileError": {"message": "undeclared reference to 'devise'", "offset": 0},
-            "hints": ["did you mean device?"],
+            "hints": ["device is what expressions are about"],
+            "meant": {"lead": "did you mean", "expression": 'device.driver == "nic.example.com"'},
         }
     driver = expression.split('"')[1]
     known = fleet["strings"]

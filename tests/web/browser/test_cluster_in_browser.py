@@ -74,6 +74,7 @@ def why_is_it_pending(page: Page) -> None:
     expect(funnel).to_contain_text("8of the class")
     expect(funnel).to_contain_text("3free")
     expect(page.get_by_text("constraint matchAttribute").first).to_be_visible()
+    expect(page.get_by_text("Pending since")).to_be_visible()  # it waited before anybody looked
     fix = page.locator(".fix", has_text="ask for 2 instead of 3")
     fix.click()
     changes = page.get_by_role("group", name="Legend: What would change")

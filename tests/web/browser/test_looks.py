@@ -110,8 +110,11 @@ RULES = (Path(__file__).parent / "rules.js").read_text()
         "#play=time&at=950",
     ],
 )
-def test_rules_of_accessibility(fragment: str, small: ContractServer, open_page: Open) -> None:
-    page = open_page(small.url + fragment, hint=True)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_rules_of_accessibility(
+    fragment: str, scheme: str, small: ContractServer, open_page: Open
+) -> None:
+    page = open_page(small.url + fragment, hint=True, scheme=scheme)
     expect(page.get_by_role("heading", name="Pending")).to_be_visible()
     page.wait_for_timeout(100)
     offenders: dict[str, Any] = page.evaluate(RULES)
@@ -124,12 +127,15 @@ def test_rules_find_what_breaks_them(small: ContractServer, open_page: Open) -> 
     page.evaluate(
         """() => {
           const bad = document.createElement("ul");
-          bad.innerHTML = "<button id='x'></button><p id='x' tabindex='3' aria-controls='y'>a</p>";
+          bad.innerHTML =
+            "<b>b</b><button id='x'></button><p id='x' tabindex='3' aria-controls='y'>a</p>";
           document.querySelector("main").append(bad);
+          bad.firstChild.style.color = "rgb(150, 150, 150)";
         }"""
     )
     offenders = {rule for rule, found in page.evaluate(RULES).items() if found}
     assert offenders >= {
+        "text without contrast",
         "controls without a name",
         "ids used twice",
         "references to nothing",
@@ -154,6 +160,26 @@ def test_tab_goes_through_the_page_in_order(small: ContractServer, open_page: Op
     assert order[:5] == ["page-head", "pending", "toolbar", "canvas", "inspector"]
 
 
+def test_focus_is_seen_everywhere(small: ContractServer, open_page: Open) -> None:
+    page = open_page(f"{small.url}#play=what-if&sel=node:node-0&pod=default/wait-0")
+    wait_for_picture(page)
+    expect(page.get_by_text("constraint matchAttribute numaNode")).to_be_visible()
+    seen = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        seen.append(
+            page.evaluate(
+                """() => {
+                  const at = document.activeElement;
+                  const { outlineStyle, outlineWidth } = getComputedStyle(at);
+                  const isSeen = outlineStyle !== "none" && parseFloat(outlineWidth) >= 2;
+                  return isSeen || at === document.body ? "" : at.outerHTML.slice(0, 100);
+                }"""
+            )
+        )
+    assert [each for each in seen if each] == []
+
+
 def test_print_shows_everything_on_white(small: ContractServer, open_page: Open) -> None:
     page = open_page(f"{small.url}#pod=default/wait-0", scheme="dark")
     wait_for_picture(page)
@@ -161,3 +187,10 @@ def test_print_shows_everything_on_white(small: ContractServer, open_page: Open)
     expect(page.get_by_role("combobox", name="Find")).to_be_hidden()
     expect(page.get_by_text("constraint matchAttribute numaNode")).to_be_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    box = page.locator("canvas").bounding_box()
+    assert box is not None
+    assert box["height"] > 200
+    corner = "document.querySelector('canvas').getContext('2d').getImageData(2, 2, 1, 1).data[0]"
+    assert page.evaluate(corner) > 200  # no dark map on paper
+    offenders = page.evaluate(RULES)
+    assert offenders["text without contrast"] == []

@@ -121,6 +121,20 @@ def test_table_sorts_filters_and_selects(small: ContractServer, open_page: Open)
     assert "sel=device:" in hash_of(page)
 
 
+def test_table_says_what_the_map_is_painted_with(small: ContractServer, open_page: Open) -> None:
+    page = open_page(f"{small.url}#view=table&pod=default/wait-0")
+    table = page.get_by_role("table", name="Devices of the fleet")
+    expect(table.get_by_role("columnheader", name="Refused by")).to_be_visible()
+    legend = page.get_by_role("group", name="Legend: Which question refused the device")
+    legend.get_by_role("button", name="would do").click()
+    rows = table.locator("tbody tr:not(.filler)")
+    expect(rows.first).to_contain_text("would do")
+    count = int(legend.get_by_role("button", name="would do").locator("data").inner_text())
+    expect(table).to_have_attribute("aria-rowcount", str(count + 1))
+    page.keyboard.press("Escape")
+    expect(table.get_by_role("columnheader", name="Refused by")).to_have_count(0)
+
+
 def test_colours_and_legend(small: ContractServer, open_page: Open) -> None:
     page = open_page(small.url)
     wait_for_picture(page)
@@ -206,7 +220,7 @@ def test_drain_from_the_inspector_draws_ghosts(small: ContractServer, open_page:
     page = open_page(f"{small.url}#sel=node:node-0")
     page.get_by_role("button", name="What if it were drained?").click()
     legend = page.get_by_role("group", name="Legend: What would change")
-    expect(legend).to_contain_text("would become free3")
+    expect(legend).to_contain_text("would be released3")
     expect(page.get_by_text("node-0 is drained")).to_be_visible()
 
 
@@ -229,7 +243,10 @@ def test_expression_paints_the_map(small: ContractServer, open_page: Open) -> No
     expect(legend).to_contain_text("yes16")
     page.get_by_role("textbox").fill("devise.driver")
     expect(page.get_by_text("undeclared reference")).to_be_visible()
-    expect(page.get_by_text("did you mean device?")).to_be_visible()
+    expect(page.get_by_text("did you mean")).to_be_visible()
+    page.get_by_role("button", name='device.driver == "nic.example.com"').click()
+    expect(page.get_by_role("textbox")).to_have_value('device.driver == "nic.example.com"')
+    expect(page.get_by_text("undeclared reference")).to_have_count(0)
 
 
 def test_slider_shows_another_moment_and_the_way_back(
@@ -283,6 +300,23 @@ def test_change_is_drawn_and_no_row_jumps(small: ContractServer, open_page: Open
     after = page.locator(".group-head").all_inner_texts()
     assert [text.splitlines()[0] for text in after[:3]] == [text.splitlines()[0] for text in before]
     expect(page.get_by_role("group", name="Legend: State")).to_contain_text("tainted1")
+
+
+def test_old_explanation_says_so_and_is_asked_for_again(
+    small: ContractServer, open_page: Open
+) -> None:
+    page = open_page(small.url)
+    page.get_by_role("button", name=re.compile("wait-0")).click()
+    expect(page.get_by_text("constraint matchAttribute numaNode")).to_be_visible()
+    expect(page.get_by_text("The fleet has changed since")).to_have_count(0)
+    while not small.streams:
+        page.wait_for_timeout(10)
+    small.send({"revision": 1001, "time": "2026-01-31T12:00:05Z",
+                "set": {"devices": {"state": [[1, 1]]}}})  # fmt: skip
+    expect(page.get_by_text("The fleet has changed since")).to_be_visible()
+    page.get_by_role("button", name="Ask again").click()
+    expect(page.get_by_text("The fleet has changed since")).to_have_count(0)
+    assert small.asked.count("explain") == 2
 
 
 def test_lost_server_is_said_and_found_again(small: ContractServer, open_page: Open) -> None:

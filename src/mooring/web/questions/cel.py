@@ -10,7 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mooring.cel.device import COST_LIMIT, DeviceCompiler
 from mooring.cel.lang.metering import Interrupt, Interrupted
@@ -65,7 +65,7 @@ def _answer(moment: ShownMoment, expression: str, compiler: DeviceCompiler) -> d
     evaluator = evaluator_of(expression, compiler)
     if isinstance(evaluator, InvalidExpression):
         is_long = evaluator.error == TOO_LONG
-        hints = [] if is_long else list(_hints(moment, expression, compiler))
+        found = _Hints() if is_long else _hints(moment, expression, compiler)
         place = _offset(evaluator.error, expression)
         return {
             "compileError": {"message": evaluator.error, "offset": place},
@@ -73,7 +73,8 @@ def _answer(moment: ShownMoment, expression: str, compiler: DeviceCompiler) -> d
             "cost": {"estimate": None, "limit": COST_LIMIT, "worst": None},
             "errors": [],
             "parts": [],
-            "hints": hints,
+            "hints": found.texts,
+            "meant": found.meant,
         }
     report = EvaluationReport(evaluator, moment.published)
     marks = [(each.devices, _value(report, each.outcome)) for each in report.results]
@@ -81,7 +82,8 @@ def _answer(moment: ShownMoment, expression: str, compiler: DeviceCompiler) -> d
     for devices, mark in marks:
         counted[mark] += len(devices)
     needs_no_hint = counted[YES] or report.is_about_values
-    hints = [] if needs_no_hint else list(_hints(moment, expression, compiler))
+    found = _Hints() if needs_no_hint else _hints(moment, expression, compiler)
+    hints = found.texts
     if report.caveat:
         hints.insert(0, f"Kubernetes refuses this as a selector: {report.caveat}")
     return {
@@ -91,6 +93,7 @@ def _answer(moment: ShownMoment, expression: str, compiler: DeviceCompiler) -> d
         "errors": list(_errors(report)),
         "parts": list(_parts(report)),
         "hints": hints,
+        "meant": found.meant,
     }
 
 
@@ -127,19 +130,34 @@ def _parts(report: EvaluationReport) -> Iterator[dict[str, Any]]:
         yield {"text": part, "yes": max(total - count, 0), "of": total, "why": values[part]}
 
 
-def _hints(moment: ShownMoment, expression: str, compiler: DeviceCompiler) -> Iterator[str]:
-    """Yield why too few devices match, and the expression that was meant."""
+class _Hints(NamedTuple):
+    """Why too few devices match, and the expression that was meant."""
+
+    cause: str = ""
+    lead: str = ""
+    expression: str = ""
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.cause] if self.cause else []
+
+    @property
+    def meant(self) -> dict[str, str] | None:
+        return {"lead": self.lead, "expression": self.expression} if self.lead else None
+
+
+def _hints(moment: ShownMoment, expression: str, compiler: DeviceCompiler) -> _Hints:
     published: PublishedDevices = moment.published
     if not published:
-        return
+        return _Hints()
     devices = Devices(published.devices, published, is_class_known=False)
     meant = diagnose([expression], compiler, devices)
     if meant is None or not meant.cause:
-        return
+        return _Hints()
     for repair in [each for each in meant.repairs if each.kind < RepairKind.DROPPED][:1]:
         lead = "did you mean" if repair.kind <= RepairKind.GUARD else "nearest that matches:"
-        yield f"{lead} {repair.expressions[0]}"
-    yield meant.cause
+        return _Hints(meant.cause, lead, repair.expressions[0])
+    return _Hints(meant.cause)
 
 
 def _offset(error: str, expression: str) -> int:

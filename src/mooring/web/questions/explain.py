@@ -26,11 +26,13 @@ from mooring.insight.plan.refused import with_unscheduled
 from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Placed
 from mooring.web.errors import NotFoundError, PageError, UnusableError
+from mooring.web.fleet import Fleet
 from mooring.web.questions.moment import ShownMoment
 from mooring.web.questions.paint import painted
 
 NODES_NAMED_MAX: Final = 20
 VERDICTS_MAX: Final = 12
+PREPARED_MAX: Final = 3  # causes
 EACH_S: Final = 3.0
 ALL_S: Final = 8.0
 
@@ -38,8 +40,12 @@ ALL_S: Final = 8.0
 def explain_answer(moment: ShownMoment, namespace: str, name: str) -> dict[str, Any]:
     """Return why a pod waits, what would help, and the evidence."""
     with moment.alone() as plan:
-        _, explanation, answer = answered(moment, plan, namespace, name)
-        return answer_tree(moment, explanation, answer)
+        found = moment.explanations.get((namespace, name))
+        if found is None:
+            _, explanation, answer = answered(moment, plan, namespace, name)
+            found = answer_tree(moment, explanation, answer)
+            moment.explanations.put((namespace, name), found)
+        return found
 
 
 def answer_tree(moment: ShownMoment, explanation: Explanation, answer: Answer) -> dict[str, Any]:
@@ -63,25 +69,37 @@ def answer_tree(moment: ShownMoment, explanation: Explanation, answer: Answer) -
 
 
 def prepare(moment: ShownMoment) -> None:
-    """Find out what questions about a moment share, so that the first one is not the slowest.
+    """Find out what questions about a moment share, and why the first pods of the list wait.
 
-    Once somebody asks, their question does what is left.
+    So the first question is not the slowest. Once somebody asks, their question does what is left.
     """
     with moment.alone():
         pass
-    if moment.is_asked:
+    if _is_asked(moment):
         return
-    waiting = (pod for pod in moment.snapshot.pods if not pod.spec.node_name and is_active(pod))
-    pod = next(waiting, None)
-    if pod is None:
+    names = list(_listed_first(moment.fleet))
+    if not names:
         len(moment.published_rows)
-        return
-    with suppress(PageError):
-        if moment.plan is None:
-            with moment.alone() as plan:
-                _tried(moment, plan, pod.metadata.namespace, pod.metadata.name)
-        if not moment.is_asked:
-            explain_answer(moment, pod.metadata.namespace, pod.metadata.name)
+    for number, name in enumerate(names):
+        with suppress(PageError):
+            if moment.plan is None and not number:
+                with moment.alone() as plan:
+                    _tried(moment, plan, *name)
+            if _is_asked(moment):
+                return
+            explain_answer(moment, *name)
+
+
+def _is_asked(moment: ShownMoment) -> bool:
+    """Return whether somebody waits for an answer."""
+    return moment.askers > 0
+
+
+def _listed_first(fleet: Fleet) -> Iterator[tuple[str, str]]:
+    """Yield namespace and name of the first pods of the first causes."""
+    pods, strings = fleet.tables["pods"], fleet.strings
+    for group in fleet.groups[:PREPARED_MAX]:
+        yield strings[pods["namespace"][group.first]], strings[pods["name"][group.first]]
 
 
 def answered(moment: ShownMoment, plan: Plan, namespace: str, name: str) -> Answered:

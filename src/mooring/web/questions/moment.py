@@ -24,6 +24,7 @@ from mooring.web.questions.kept_cluster import ALL_S, EACH_S, KeptCluster
 from mooring.web.scene import Scene
 
 PAINTINGS_MAX: Final = 32
+EXPLANATIONS_MAX: Final = 32
 WAIT_S: Final = 1.0  # for another question, before a cluster is made for this one alone
 
 
@@ -48,6 +49,7 @@ class ShownMoment:
         self.plan: Plan | None = None  # of all pending pods, if there is one
         # What questions have painted, by what it depends on.
         self.paintings: LRU[Hashable, dict[str, Any]] = LRU(PAINTINGS_MAX)
+        self.explanations: LRU[tuple[str, str], dict[str, Any]] = LRU(EXPLANATIONS_MAX)
         if before is not None and _are_same(before.snapshot.slices, snapshot.slices):
             names = ("published", "published_rows") if before.has_rows(rows) else ("published",)
             self.__dict__ |= {
@@ -84,9 +86,9 @@ class ShownMoment:
         return self._claims.get((kind, namespace, name))
 
     @property
-    def is_asked(self) -> bool:
-        """Whether somebody uses the cluster, or waits for it."""
-        return self._kept.askers > 0
+    def askers(self) -> int:
+        """How many use the cluster, or wait for it."""
+        return self._kept.askers
 
     @contextmanager
     def alone(self) -> Iterator[Plan]:

@@ -186,9 +186,10 @@ export function reconnect() {
 // --- questions --------------------------------------------------------------------------------
 
 /** Ask a question and keep its state in a signal; an answer to an older question is dropped. */
-export async function pose(target, key, question) {
-  if (target.value?.for === key && target.value.state !== "failed") return;
-  const mine = { for: key, state: "loading", previous: target.value?.answer };
+export async function pose(target, key, question, isAgain = false) {
+  if (!isAgain && target.value?.for === key && target.value.state !== "failed") return;
+  const previous = target.value?.answer;
+  const mine = { for: key, state: "loading", previous, ...(isAgain && { answer: previous }) };
   target.value = mine;
   try {
     const answer = await question();

@@ -69,6 +69,8 @@ export function Cel() {
       <div id="cel-error" role="status">
         ${answer?.compileError && html`<${CompileError} expression=${store.chosen.cel.value.trim()} error=${answer.compileError} />`}
         ${asked?.state === "failed" && html`<p class="refusal">${asked.error}</p>`}
+        ${answer?.meant &&
+        html`<p class="hint-line">${answer.meant.lead} <button type="button" class="chip" onClick=${() => (store.chosen.cel.value = answer.meant.expression)}>${answer.meant.expression}</button></p>`}
         ${(answer?.hints ?? []).map((hint) => html`<p class="hint-line">${hint}</p>`)}
       </div>
     </div>
@@ -95,12 +97,12 @@ function Outcome({ answer }) {
       ${cost && html`<${Cost} cost=${cost} />`}
     </div>
     ${parts.length > 0 &&
-    html`<h3>Parts</h3>
+    html`<h3>Which part said no, to how many devices</h3>
       <ul class="parts">
         ${parts.map(
           (part) => html`<li>
-            <span class="bar"><i class="step-1" style=${{ width: `${(100 * part.yes) / Math.max(1, part.of)}%` }}></i></span>
-            <b>${part.yes.toLocaleString("en")} of ${part.of.toLocaleString("en")}</b><code>${part.text}</code>
+            <span class="bar"><i class="step-1" style=${{ width: `${(100 * (part.of - part.yes)) / Math.max(1, part.of)}%` }}></i></span>
+            <b>${(part.of - part.yes).toLocaleString("en")} of ${part.of.toLocaleString("en")}</b><code>${part.why || part.text}</code>
           </li>`,
         )}
       </ul>`}

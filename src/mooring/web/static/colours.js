@@ -206,7 +206,7 @@ export function paintOfChange(before, after, theme) {
     entry(theme, "free", "free"),
     entry(theme, "in use, unchanged", "partly"),
     entry(theme, "would be taken", "ghost", OUTLINE),
-    entry(theme, "would become free", "leaving", OUTLINE),
+    entry(theme, "would be released", "leaving", OUTLINE),
     entry(theme, "gets another holder", "tainted", STRIPES),
     entry(theme, "tainted or not usable", "blocked", STRIPES),
     entry(theme, "would be added", "ghost", DOTS),

@@ -14,9 +14,10 @@ const NAMED_SCALE = 84; // at which names of devices, claims and pods can be rea
 
 const size = signal({ width: 0, height: 0 });
 const theme = signal("light");
-const pointed = signal(-1); // an entry of the legend: the others are dimmed
+export const pointed = signal(-1); // an entry of the legend: the others are dimmed
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const dark = matchMedia("screen and (prefers-color-scheme: dark)"); // paper is white
+const paper = matchMedia("print");
 const followTheme = () => (theme.value = dark.matches ? "dark" : "light");
 dark.addEventListener("change", followTheme);
 followTheme();
@@ -24,7 +25,7 @@ followTheme();
 // --- what is drawn ----------------------------------------------------------------------------
 
 /** The fleet after the changes that are tried out, else the fleet. */
-const shown = computed(() => {
+export const shown = computed(() => {
   const now = store.currentFleet();
   const tried = store.preview.value;
   if (!now || tried?.state !== "ready") return { before: now, after: now };
@@ -47,7 +48,7 @@ export const meaning = computed(() => {
   return store.chosen.colour.value;
 });
 
-const painting = computed(() => {
+export const painting = computed(() => {
   const { before, after } = shown.value;
   if (!after) return null;
   switch (meaning.value) {
@@ -256,7 +257,9 @@ class Canvas extends Component {
       dimmed: dimmed.value,
     };
     cancelAnimationFrame(this.frame);
-    if (scene.camera && scene.kinds) this.frame = requestAnimationFrame(() => this.draw(scene));
+    if (!scene.camera || !scene.kinds) return;
+    if (paper.matches) this.draw(scene); // there is no other frame before it is printed
+    else this.frame = requestAnimationFrame(() => this.draw(scene));
   }
 
   draw(scene) {
@@ -287,6 +290,7 @@ class Canvas extends Component {
       const steps = Math.max(-3, Math.min(3, event.deltaY / (event.deltaMode ? 3 : 100)));
       zoomAt(ZOOM_STEP ** -steps, event.offsetX, event.offsetY);
     }
+    this.hover(event);
   }
 
   /** The middle of the fingers (or of the mouse) and how far apart two are. */
@@ -320,6 +324,10 @@ class Canvas extends Component {
       return;
     }
     if (event.pointerType === "touch") return; // fingers do not hover
+    this.hover(event);
+  }
+
+  hover(event) {
     const found = this.at(event);
     store.hovered.value = found?.device ?? -1;
     pointer.value = found ? { x: event.offsetX, y: event.offsetY, card: found.card } : null;
@@ -447,7 +455,13 @@ export function Toolbar() {
     </div>
     <label class="field"
       >Colour
-      <select value=${store.chosen.colour.value} onChange=${(event) => (store.chosen.colour.value = event.target.value)} disabled=${!isChosen}>
+      <select
+        value=${isChosen ? store.chosen.colour.value : ""}
+        onChange=${(event) => (store.chosen.colour.value = event.target.value)}
+        disabled=${!isChosen}
+        title=${isChosen ? "" : "Esc closes what is painted now"}
+      >
+        ${!isChosen && html`<option value="">${{ question: "What refused", cel: "Expression", "what-if": "Changes" }[meaning.value]}</option>`}
         ${Object.entries(colours.COLOURS).map(([key, label]) => html`<option value=${key}>${label}</option>`)}
       </select>
     </label>

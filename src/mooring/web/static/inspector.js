@@ -155,7 +155,7 @@ function DeviceDetails() {
     html`<h3>Taints</h3>
       <ul class="plain">
         ${answer.taints.map(
-          (taint) => html`<li><code>${taint.key}${taint.value ? `=${taint.value}` : ""}:${taint.effect}</code>
+          (taint) => html`<li class="taint"><code>${taint.key}${taint.value ? `=${taint.value}` : ""}:${taint.effect}</code>
             <span class="quiet">from ${taint.from}${taint.timeAdded ? ` since ${clock(Date.parse(taint.timeAdded), true)}` : ""}</span></li>`,
         )}
       </ul>`}
@@ -174,7 +174,7 @@ function DeviceDetails() {
       <dl class="facts mono">
         ${answer.attributes.map((each) => html`<dt title=${each.type}>${breakable(each.name)}</dt><dd>${String(each.value)}</dd>`)}
       </dl>`}
-    ${answer?.slice && html`<p class="quiet small">Published in ResourceSlice ${answer.slice}</p>`}
+    ${answer?.slice && html`<p class="quiet small after">Published in ResourceSlice ${answer.slice}</p>`}
     ${answer?.yaml && html`<details><summary>YAML</summary><pre class="yaml" tabindex="0">${answer.yaml}</pre></details>`}`;
 }
 
@@ -209,6 +209,7 @@ function Device({ fleet, id }) {
   const state = devices.state[device];
   const holdings = fleet.holdingsOf(device);
   const parts = fleet.partsOf(device);
+  const heldParts = parts.filter((part) => fleet.claimsOf(part).length);
   const node = devices.node[device];
   return html`<${Head}
       kind="Device"
@@ -219,7 +220,7 @@ function Device({ fleet, id }) {
     />
     <p class="unseen">${sentenceOf(fleet, device)}</p>
     <h3>Held by</h3>
-    ${!holdings.length && html`<p class="quiet">No claim holds it.</p>`}
+    ${!holdings.length && html`<p class="quiet">No claim holds it${heldParts.length ? " as a whole; its partitions are held:" : "."}</p>`}
     <ul class="holders">
       ${holdings.slice(0, LIST_MAX).map((row) => {
         const claim = fleet.holdings.claim[row];
@@ -232,6 +233,11 @@ function Device({ fleet, id }) {
         </li>`;
       })}
     </ul>
+    <ul class="plain">
+      ${heldParts.slice(0, LIST_MAX).map(
+        (part) => html`<li><${DeviceLink} fleet=${fleet} device=${part} />${fleet.claimsOf(part).map((claim) => html` <span class="quiet">by</span> <${HolderLink} fleet=${fleet} claim=${claim} />`)}</li>`,
+      )}
+    </ul>
     <h3>Where</h3>
     <${Facts} facts=${[
       ["Node", node < 0 ? "several nodes" : html`<${NodeLink} fleet=${fleet} node=${node} />`],
@@ -239,9 +245,26 @@ function Device({ fleet, id }) {
       ["PCIe root", fleet.text(devices.root, device)],
       ["Partition of", devices.parent[device] >= 0 ? html`<${DeviceLink} fleet=${fleet} device=${devices.parent[device]} />` : ""],
     ]} />
-    ${parts.length > 0 && html`<h3>${many(parts.length, "partition")}</h3><${DeviceLinks} fleet=${fleet} devices=${parts} />`}
+    ${parts.length > 0 && html`<${Partitions} fleet=${fleet} parts=${parts} />`}
     <p class="links"><button type="button" class="link" onClick=${() => tryChange(`taint-device ${id}=tried:NoExecute`)}>What if it were tainted?</button></p>
     <${DeviceDetails} />`;
+}
+
+/** A pod that holds something through its claim; the claim, if no pod has it. */
+function HolderLink({ fleet, claim }) {
+  const pod = fleet.claims.pod[claim];
+  return pod >= 0 ? html`<${PodLink} fleet=${fleet} pod=${pod} />` : html`<${ClaimLink} fleet=${fleet} claim=${claim} />`;
+}
+
+function Partitions({ fleet, parts }) {
+  const { state } = fleet.devices;
+  const counts = DEVICE_STATES.map((name, i) => [parts.filter((part) => state[part] === i).length, name]);
+  return html`<details>
+    <summary>${many(parts.length, "partition")}: ${counts.filter(([count]) => count).map(([count, name]) => `${count} ${name}`).join(", ")}</summary>
+    <ul class="plain">
+      ${parts.slice(0, LIST_MAX).map((part) => html`<li><${DeviceLink} fleet=${fleet} device=${part} /> <span class="quiet">${DEVICE_STATES[state[part]]}</span></li>`)}
+    </ul>
+  </details>`;
 }
 
 function Node({ fleet, id }) {
@@ -317,7 +340,7 @@ function Pod({ fleet, id }) {
       state=${html`<span class=${`chip-state pod-${state}`}>${POD_STATES[state]}</span>`}
       show=${devices.length ? () => showDevice(devices[0]) : null}
     />
-    ${state === 0 && html`<p class="links"><button type="button" class="primary" onClick=${() => (store.chosen.pod.value = id)}>Why is it pending?</button></p>`}
+    ${state === 0 && store.chosen.pod.value !== id && html`<p class="links"><button type="button" class="primary" onClick=${() => (store.chosen.pod.value = id)}>Why is it pending?</button></p>`}
     <${Facts} facts=${[
       ["Node", html`<${NodeLink} fleet=${fleet} node=${fleet.pods.node[pod]} />`],
       ["Age", age(fleet.pods.created[pod])],

@@ -10,7 +10,7 @@ const BUCKETS_MAX = 16;
 /** Return for each driver how many of its devices are free, in use and out of use, and by node. */
 function figures(fleet) {
   const rows = new Map();
-  const { driver, state, node, parent } = fleet.devices;
+  const { driver, state, node, parent, numa } = fleet.devices;
   for (let device = 0; device < fleet.deviceCount; device++) {
     if (parent[device] >= 0) continue;
     let row = rows.get(driver[device]);
@@ -22,9 +22,12 @@ function figures(fleet) {
     const what = state[device] === 0 ? "free" : state[device] <= 2 ? "used" : "out";
     row[what]++;
     if (node[device] < 0) continue;
-    const here = row.nodes.get(node[device]) ?? { all: 0, free: 0, partly: 0 };
+    const here = row.nodes.get(node[device]) ?? { all: 0, free: 0, partly: 0, numas: new Map() };
     here.all++;
-    if (state[device] === 0) here.free++;
+    if (state[device] === 0) {
+      here.free++;
+      here.numas.set(numa[device], (here.numas.get(numa[device]) ?? 0) + 1);
+    }
     if (state[device] === 2) here.partly++;
     row.nodes.set(node[device], here);
   }
@@ -46,7 +49,7 @@ export function Overview({ fleet }) {
       ${rows.slice(0, 8).map((row) => html`<${Driver} row=${row} />`)}
     </ul>
     <${Spread} fleet=${fleet} />
-    <p class="quiet small">Select a device, a node, a claim or a pod to inspect it.</p>`;
+    <p class="quiet small after">Select a device, a node, a claim or a pod to inspect it.</p>`;
 }
 
 function Driver({ row }) {
@@ -94,7 +97,7 @@ function Spread({ fleet }) {
     ${!fragmented.length && html`<p class="quiet">Every node is either free or full.</p>`}
     <ul class="plain">
       ${fragmented.slice(0, NODES_MAX).map(
-        ({ node, free, all, partly }) => html`<li>
+        ({ node, free, all, partly, numas }) => html`<li>
           <button
             type="button"
             class="link"
@@ -106,7 +109,7 @@ function Spread({ fleet }) {
               showNode(node);
             }}
           >${fleet.nodeName(node)}</button>
-          <span class="quiet">${free} of ${all} free${partly ? `, ${partly} partly` : ""}</span>
+          <span class="quiet">${free} of ${all} free${numas.size > 1 ? ` (${[...numas.values()].join(" + ")} by NUMA node)` : ""}${partly ? `, ${partly} partly` : ""}</span>
         </li>`,
       )}
     </ul>`;

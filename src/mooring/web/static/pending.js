@@ -4,6 +4,7 @@ import { ask, isFile, pose, travel } from "./api.js";
 import * as store from "./store.js";
 import { tryFix } from "./what_if.js";
 import { Rights } from "./states.js";
+import { showNode } from "./fleet.js";
 import { age, clock, many } from "./words.js";
 
 const GROUPS_MAX = 60;
@@ -56,11 +57,11 @@ function Group({ fleet, group }) {
   return html`<li class=${isOpen ? "group open" : "group"}>
     <button type="button" class="group-head" aria-expanded=${Boolean(isOpen)} onClick=${choose}>
       <span class="group-line">
-        <b>${group.count === 1 ? first.split("/")[1] : many(group.count, "pod")}</b>
-        <span class="quiet">${group.wants}</span>
+        <b>${first.split("/")[1]}</b>
+        ${group.count > 1 && html`<span class="more" title="pods with the same cause">+ ${(group.count - 1).toLocaleString("en")}</span>`}
         ${Number.isFinite(oldest) && html`<time title="since the oldest was created">${age(oldest)}</time>`}
       </span>
-      <span class="cause">${withoutPod(group.cause)}</span>
+      <span class="cause">${group.wants && html`<span class="wants">${group.wants}</span> `}${withoutPod(group.cause)}</span>
     </button>
     ${isOpen && html`<${Explanation} fleet=${fleet} pods=${pods} />`}
   </li>`;
@@ -86,24 +87,41 @@ export function followPending() {
   });
 }
 
-function explain(pod, at, again = false) {
+function explain(pod, at) {
+  pose(store.explanation, `${pod} ${at}`, () => answerOf(pod, at));
+}
+
+async function answerOf(pod, at) {
   const [namespace, name] = pod.split("/");
-  const body = { namespace, name, ...(at && { at }) };
-  if (again) store.explanation.value = null;
-  pose(store.explanation, `${pod} ${at}`, () => ask("explain", {}, body));
+  const { revision } = store.fleet.peek();
+  return { ...(await ask("explain", {}, { namespace, name, ...(at && { at }) })), revision };
+}
+
+/** Ask once more; the old answer is shown until the new one is there. */
+function explainAgain(pod) {
+  const at = store.chosen.at.value;
+  pose(store.explanation, `${pod} ${at}`, () => answerOf(pod, at), true);
 }
 
 function Explanation({ fleet, pods }) {
   const asked = store.explanation.value;
   const pod = store.chosen.pod.value;
+  const answer = asked?.answer;
   return html`<div class="explanation">
     ${pods.length > 1 && html`<${Siblings} pods=${pods} pod=${pod} />`}
-    ${(!asked || asked.state === "loading") && html`<p class="quiet loading" role="status">Explaining ${pod} …</p>`}
+    ${(!asked || asked.state === "loading") && !answer && html`<p class="quiet loading" role="status">Explaining ${pod} …</p>`}
     ${asked?.state === "failed" &&
     html`<p class="refusal" role="alert">${asked.error}</p>
-      <button type="button" onClick=${() => explain(pod, store.chosen.at.value, true)}>Ask again</button>`}
-    ${asked?.state === "ready" && html`<${Answer} fleet=${fleet} pod=${pod} answer=${asked.answer} />`}
+      <button type="button" onClick=${() => explainAgain(pod)}>Ask again</button>`}
+    ${answer && html`<${Stale} fleet=${fleet} pod=${pod} answer=${answer} />`}
+    ${answer && html`<${Answer} fleet=${fleet} pod=${pod} answer=${answer} />`}
   </div>`;
+}
+
+/** The fleet goes on, and the answer does not. */
+function Stale({ fleet, pod, answer }) {
+  if (store.chosen.at.value || answer.revision >= fleet.revision || isFile()) return null;
+  return html`<p class="stale quiet small">The fleet has changed since this was found out. <button type="button" class="link" onClick=${() => explainAgain(pod)}>Ask again</button></p>`;
 }
 
 function Siblings({ pods, pod }) {
@@ -119,7 +137,7 @@ function Answer({ fleet, pod, answer }) {
   return html`<div>
     ${pod && answer.cause && html`<p class="unseen" role="status">${answer.cause}</p>`}
     <${Since} fleet=${fleet} pod=${pod} />
-    ${(answer.requests ?? []).map((request) => html`<${Request} request=${request} />`)}
+    ${(answer.requests ?? []).map((request) => html`<${Request} fleet=${fleet} request=${request} />`)}
     <${Fixes} pod=${pod} fixes=${answer.fixes ?? []} />
     ${answer.conflict?.length > 0 &&
     html`<h3>Impossible together</h3>
@@ -165,7 +183,7 @@ function narrowing(funnel) {
   return funnel.filter((step, i) => !i || i === funnel.length - 1 || step.count !== funnel[i - 1].count);
 }
 
-function Request({ request }) {
+function Request({ fleet, request }) {
   const steps = narrowing(request.funnel ?? []);
   // CLAIM: REQUEST, of which the claim's name is long and made up.
   const name = (request.name ?? "").split(": ").at(-1);
@@ -173,7 +191,10 @@ function Request({ request }) {
   const most = Math.max(1, ...steps.map((step) => Math.log1p(step.count)));
   return html`<div class="request">
     <h3 title=${request.name}>${name ? `Request ${name}` : "Request"} <span class="quiet">${request.wants}</span></h3>
-    ${request.node && html`<p class="quiet small">on node <button type="button" class="link" onClick=${() => store.select("node", request.node)}>${request.node}</button>, the nearest</p>`}
+    ${request.node && html`<p class="quiet small">on node <button type="button" class="link" onClick=${() => {
+      store.select("node", request.node);
+      showNode(fleet.findNode(request.node));
+    }}>${request.node}</button>, the nearest</p>`}
     <ol class="funnel" aria-label="Devices left after each question">
       ${steps.map(
         (step, i) => html`<li>

@@ -5,8 +5,11 @@ import * as store from "./store.js";
 import { clock } from "./words.js";
 
 const PLAY_MS = 900;
+const STOPS = 60; // while it plays
+const NOTCHES = 1000; // of the slider
 const MARKS_MAX = 300;
 const playing = signal(0); // the timer, 0 if it does not play
+const isAll = signal(false); // marks of everything, not of the chosen pod alone
 const sliding = signal(-1); // the point under the thumb while it moves
 
 function points() {
@@ -28,6 +31,20 @@ function go(index) {
   return travel(to === last && store.session.value?.live ? "" : all[to][0]);
 }
 
+/** Where a point is between the first and the last, from 0 to 1: by time, or by number if all are of one second. */
+function placeOf(all, index) {
+  const [first, last] = [all[0][1], all.at(-1)[1]];
+  return last - first > 1000 ? (all[index][1] - first) / (last - first) : index / Math.max(1, all.length - 1);
+}
+
+/** The next point to stop at, so that playing has so many stops at most. */
+function stopAfter(all, index) {
+  if (all.length <= STOPS) return index + 1;
+  const wanted = placeOf(all, index) + 1 / STOPS;
+  const found = all.findIndex((_, i) => i > index && placeOf(all, i) >= wanted);
+  return found < 0 ? all.length - 1 : found;
+}
+
 function stop() {
   clearTimeout(playing.value);
   playing.value = 0;
@@ -39,7 +56,7 @@ function play() {
   const next = async (index) => {
     await go(index);
     if (index >= points().length - 1) return stop();
-    if (playing.value) playing.value = setTimeout(next, PLAY_MS, index + 1);
+    if (playing.value) playing.value = setTimeout(next, PLAY_MS, stopAfter(points(), index));
   };
   playing.value = setTimeout(next, 0, from);
 }
@@ -50,7 +67,9 @@ export function Time() {
     return html`<p class="quiet pane">
       ${isFile()
         ? "This file shows one moment. A recording has more: "
-        : "There is no history to go back to. It begins once something changes; for a real cluster, record it: "}
+        : store.session.value?.history && !store.history.value
+          ? "Reading the history … To keep a longer one, record it: "
+          : "There is no history to go back to. It begins once something changes; for a real cluster, record it: "}
       <code>moor record</code>
     </p>`;
   }
@@ -75,9 +94,15 @@ function Track({ all, here }) {
   const first = all[0][0];
   const last = all.at(-1)[0];
   const marks = store.history.value.marks.slice(-MARKS_MAX);
-  const place = (revision) => {
-    const index = Math.max(0, all.findLastIndex(([each]) => each <= revision));
-    return (100 * index) / Math.max(1, all.length - 1);
+  const place = (revision) => 100 * placeOf(all, Math.max(0, all.findLastIndex(([each]) => each <= revision)));
+  // Several points may share a notch: the last of them counts.
+  const pointAt = (notch) => Math.max(0, all.findLastIndex((_, i) => Math.round(NOTCHES * placeOf(all, i)) <= notch));
+  const onKey = (event) => {
+    const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    stop();
+    go(here + step);
   };
   return html`<div class="track">
     <div class="ticks" aria-hidden="true">
@@ -88,13 +113,14 @@ function Track({ all, here }) {
     <input
       type="range"
       min="0"
-      max=${all.length - 1}
-      value=${here}
+      max=${NOTCHES}
+      value=${NOTCHES * placeOf(all, here)}
+      onKeyDown=${onKey}
       aria-label="Moment"
       aria-valuetext=${clock(all[here][1], true)}
-      onInput=${(event) => (sliding.value = Number(event.target.value))}
+      onInput=${(event) => (sliding.value = pointAt(Number(event.target.value)))}
       onChange=${(event) => {
-        const index = Number(event.target.value);
+        const index = pointAt(Number(event.target.value));
         stop();
         go(index).finally(() => (sliding.value = -1));
       }}
@@ -106,10 +132,15 @@ function Track({ all, here }) {
 function Marks() {
   const chosen = store.chosen.pod.value || (store.selection.value?.kind === "pod" ? store.selection.value.id : "");
   const all = store.history.value?.marks ?? [];
-  const own = chosen ? all.filter((mark) => `${mark.namespace}/${mark.name}` === chosen) : all;
-  const marks = (own.length ? own : all).slice(-40).reverse();
+  const own = chosen ? all.filter((mark) => `${mark.namespace}/${mark.name}` === chosen) : [];
+  const isOwn = own.length > 0 && !isAll.value;
+  const marks = (isOwn ? own : all).slice(-40).reverse();
   return html`<div class="marks">
-    <h3>${own.length && chosen ? `What happened to ${chosen}` : "What happened"}</h3>
+    <h3>
+      ${isOwn ? `What happened to ${chosen}` : "What happened"}
+      ${own.length > 0 && html` <button type="button" class="link" onClick=${() => (isAll.value = !isAll.value)}>${isOwn ? "Show all" : `Only ${chosen}`}</button>`}
+    </h3>
+    ${!marks.length && html`<p class="quiet">Nothing happened to pods, claims or taints.</p>`}
     <ul class="plain">
       ${marks.map(
         (mark) => html`<li>

@@ -9,9 +9,9 @@ const VERBS = {
   drain: { label: "Drain node", of: "node" },
   cordon: { label: "Cordon node", of: "node" },
   "remove-node": { label: "Remove node", of: "node" },
-  "taint-node": { label: "Taint node", of: "node", suffix: "=tried:NoSchedule" },
-  "taint-device": { label: "Taint device", of: "device", suffix: "=tried:NoExecute" },
-  "add-profile": { label: "Add machines", of: "profile", suffix: "=1" },
+  "taint-node": { label: "Taint node", of: "node", suffix: "=tried:NoSchedule", help: "A taint of your own follows the name: node-1=key=value:NoExecute." },
+  "taint-device": { label: "Taint device", of: "device", suffix: "=tried:NoExecute", help: "A taint of your own follows the name: DRIVER/POOL/DEVICE=key:NoSchedule." },
+  "add-profile": { label: "Add machines", of: "profile", suffix: "=1", help: "One machine, or several: dgx-h100=3." },
   "delete-claim": { label: "Delete claim", of: "claim" },
   "delete-pod": { label: "Delete pod", of: "pod" },
   add: { label: "Add objects (YAML)", of: "yaml" },
@@ -104,7 +104,7 @@ function submit(event) {
 export function WhatIf() {
   if (isFile()) return html`<p class="quiet pane">What-if needs a server: open this file's cluster with <code>moor ui</code>.</p>`;
   const tried = store.preview.value;
-  const { of, suffix, help } = VERBS[verb.value];
+  const { of, help } = VERBS[verb.value];
   const text = store.chosen.whatif.value;
   return html`<div class="pane what-if">
     <div class="ask">
@@ -127,7 +127,6 @@ export function WhatIf() {
         <${NodeNames} />
         <button type="submit" class="primary">Try</button>
       </form>
-      ${suffix && html`<p class="quiet small">Without one of your own, the change ends with <code>${suffix}</code>.</p>`}
       ${help && html`<p class="quiet small">${help}</p>`}
       ${refusal.value && html`<p class="refusal" role="alert">${refusal.value}</p>`}
       <ul class="chips" aria-label="Changes that are tried">
@@ -181,7 +180,7 @@ function Outcome({ answer }) {
           >${each.namespace}/${each.name} → <button type="button" class="link" onClick=${() => store.select("node", each.node)}>${each.node}</button> <span class="quiet">${many((each.devices ?? []).length, "device")}</span></li>`,
         )}
       </ul>`}
-    <details>
+    <details open=${!evicted.length && !placed.length}>
       <summary>All changes in words</summary>
       <pre>${(answer.text ?? []).join("\n")}</pre>
     </details>
