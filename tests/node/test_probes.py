@@ -69,6 +69,11 @@ def test_connections_are_opened() -> None:
     assert not ask(lambda _: TcpSocketAction("", 1)).succeeded
 
 
+def test_names_and_ports_that_no_network_has_are_failures() -> None:
+    for host, port in (("127.0.0.1", 70_000), ("a..b", 80), ("a" * 70, 80), ("\ud800", 80)):
+        assert not ask(lambda _, host=host, port=port: TcpSocketAction(host, port)).succeeded
+
+
 def test_line_breaks_never_reach_a_server() -> None:
     bad = ask(lambda port: HttpGetAction("", port, "/\r\nX: y", False), b"HTTP/1.1 200 OK\r\n\r\n")
     assert not bad.succeeded
