@@ -20,6 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
+from mooring.api.errors import DecodeError
 from mooring.apiserver.audit import NO_AUDIT, Audit
 from mooring.apiserver.audit.auditor import Trail
 from mooring.apiserver.auth.access import (
@@ -68,6 +69,7 @@ from mooring.apiserver.http.non_resource import (
 from mooring.apiserver.http.response_encoder import error_response, tree_bytes
 from mooring.apiserver.http.status import (
     StatusError,
+    bad_request,
     internal,
     method_not_allowed,
     of_store,
@@ -167,6 +169,8 @@ class Router:
             response = error_response(error, request)
         except StoreError as error:
             response = error_response(of_store(error), request)
+        except DecodeError as error:  # a custom resource that its schema's defaults make too large
+            response = error_response(bad_request(str(error)), request)
         except Exception:
             LOG.exception("%s %s", request.method, request.path)
             response = error_response(internal(FAULT), request)
