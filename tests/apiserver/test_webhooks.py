@@ -212,7 +212,13 @@ def test_a_webhook_that_is_away_refuses_or_is_ignored(client: Client, webhook: W
 
 
 @pytest.mark.parametrize(
-    "url", ["https://127.0.0.1:70000/", "https://a..b/", f"https://{'a' * 70}/", "https://x:9" + "9" * 5000]
+    "url",
+    [
+        "https://127.0.0.1:70000/",
+        "https://a..b/",
+        f"https://{'a' * 70}/",
+        "https://x:9" + "9" * 5000,
+    ],
 )
 def test_a_webhook_where_nothing_can_be_is_away(client: Client, webhook: Webhook, url: str) -> None:
     config = {"url": url, "caBundle": webhook.ca_bundle}

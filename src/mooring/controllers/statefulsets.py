@@ -290,9 +290,7 @@ def _outdated(scene: Scene) -> list[Pod]:
     old = [
         pod
         for ordinal, pod in sorted(scene.replicas.items(), reverse=True)
-        if ordinal >= scene.partition
-        and not scene.is_updated(pod)
-        and not _is_going(pod)
+        if ordinal >= scene.partition and not scene.is_updated(pod) and not _is_going(pod)
     ]
     if scene.is_monotonic:
         return old[: max(0, may_miss - missing)]

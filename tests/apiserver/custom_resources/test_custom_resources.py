@@ -498,8 +498,8 @@ def test_defaults_that_are_too_large_affect_their_object_only(
     spec = {"type": "object", "properties": {"items": {"type": "array", "items": item}}}
     made = definition(version(schema={"openAPIV3Schema": schema(spec)}))
     define(client, made)
-    many = {"spec": {"items": [{}] * 100}}
-    assert client.post(WIDGETS, widget("many", **many)).status == 201
+    many: dict[str, Any] = {"items": [{}] * 100}
+    assert client.post(WIDGETS, widget("many", spec=many)).status == 201
     assert client.post(WIDGETS, widget("few", spec={"items": []})).status == 201
     place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/items/items"
     change = {"op": "add", "path": f"{place}/properties/text/default", "value": "x" * 50_000}
@@ -508,7 +508,7 @@ def test_defaults_that_are_too_large_affect_their_object_only(
     assert "the defaults of its schema are more" in client.get(f"{WIDGETS}/many").message
     listed = client.get(WIDGETS)
     assert [each["metadata"]["name"] for each in listed.json["items"]] == ["few"]
-    refused = client.post(WIDGETS, widget("more", **many))
+    refused = client.post(WIDGETS, widget("more", spec=many))
     assert (refused.status, refused.reason) == (400, "BadRequest")
     shorter = change | {"op": "replace", "value": "x"}
     assert client.patch(f"{CRDS}/widgets.{GROUP}", [shorter], JSON_PATCH).status == 200

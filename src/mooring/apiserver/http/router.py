@@ -169,7 +169,7 @@ class Router:
             response = error_response(error, request)
         except StoreError as error:
             response = error_response(of_store(error), request)
-        except DecodeError as error:  # a custom resource that its schema's defaults make too large
+        except DecodeError as error:  # a custom resource whose defaults are too large
             response = error_response(bad_request(str(error)), request)
         except Exception:
             LOG.exception("%s %s", request.method, request.path)
@@ -353,12 +353,11 @@ class Router:
                 resource_request = replace(resource_request, annotate=trail.annotate)
                 await admit_connection(self._server, resource_request, query_fields(request))
             return await answer_by_node(self._server, target, request)
-        is_list = verb in ("list", "watch")
         check_served(resource, target.version, verb)
         form = negotiate(
             request.accept,
             is_watch=verb == "watch",
-            is_list=is_list,
+            is_list=verb in ("list", "watch"),
             is_schemaless=has_only_json(resource),
         )
         resource_request = replace(resource_request, form=form, annotate=trail.annotate)
