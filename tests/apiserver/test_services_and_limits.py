@@ -330,3 +330,35 @@ def test_a_service_that_acts_has_no_warning(client: Client) -> None:
     assert client.post(SERVICES, service()).warnings == []
     headless = service("h", clusterIP="None", ports=[{"port": 53, "protocol": "UDP"}])
     assert client.post(SERVICES, headless).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("169.254.169.254", "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+        ("fe80::1", "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+        ("0.0.0.0", "may not be unspecified (0.0.0.0)"),
+        ("::", "may not be unspecified (::)"),
+        ("224.0.0.1", "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
+        ("127.0.0.1", ""),
+        ("10.0.0.1", ""),
+    ],
+)
+def test_nothing_is_forwarded_to_special_addresses(
+    client: Client, address: str, words: str
+) -> None:
+    slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+    body = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "s"},
+        "addressType": "IPv6" if ":" in address else "IPv4",
+        "endpoints": [{"addresses": [address]}],
+        "ports": [{"port": 80}],
+    }
+    answer = client.post(slices, body)
+    if not words:
+        assert answer.status == 201
+        return
+    shown = f'Invalid value: "{address}": {words}'
+    assert causes(answer) == [("endpoints[0].addresses[0]", shown)]

@@ -211,6 +211,21 @@ def test_a_webhook_that_is_away_refuses_or_is_ignored(client: Client, webhook: W
     assert client.post(CONFIG_MAPS, config_map()).status == 201
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://127.0.0.1:70000/",
+        "https://a..b/",
+        f"https://{'a' * 70}/",
+        "https://x:9" + "9" * 5000,
+    ],
+)
+def test_a_webhook_where_nothing_can_be_is_away(client: Client, webhook: Webhook, url: str) -> None:
+    config = {"url": url, "caBundle": webhook.ca_bundle}
+    enforce(client, webhook.configuration(clientConfig=config, failurePolicy="Ignore"))
+    assert client.post(CONFIG_MAPS, config_map()).status == 201
+
+
 def test_a_slow_webhook_runs_into_its_timeout(client: Client, webhook: Webhook) -> None:
     enforce(client, webhook.configuration(timeoutSeconds=1))
     assert client.service.dynamic is not None

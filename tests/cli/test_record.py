@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mooring.cli.main import moor
-from mooring.cli.record import Recorder
+from mooring.cli.record import Recorder, new_recording
 from mooring.insight.history.history import Moment
 from mooring.insight.history.recording import read_recording, write_recording
 from mooring.insight.snapshot.snapshot import key_of
@@ -57,6 +57,18 @@ def test_what_is_recorded_can_be_read_after_each_change() -> None:
         assert len(history) == number
         assert history.last.revision == step.revision
     assert writer.bytes_written == len(file.getvalue())
+
+
+def test_recording_is_for_its_owner_and_replaces_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "night.moorrec"
+    with new_recording(path):
+        assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(FileExistsError):
+        new_recording(path)
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        new_recording(tmp_path / "link")
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_recording_ends_at_its_size() -> None:

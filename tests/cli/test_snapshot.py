@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from click.testing import CliRunner, Result
@@ -45,6 +46,18 @@ def test_an_archive_of_an_archive_is_the_same(tmp_path: Path) -> None:
 def test_no_part_is_left_behind(tmp_path: Path) -> None:
     snapshot("-f", str(EXAMPLES), "-o", str(tmp_path / "a.tgz"))
     assert [path.name for path in tmp_path.iterdir()] == ["a.tgz"]
+
+
+def test_an_archive_is_for_its_owner_and_is_written_through_no_link(tmp_path: Path) -> None:
+    target, other = tmp_path / "a.tgz", tmp_path / "other"
+    other.write_text("kept")
+    for link in (target, tmp_path / f".a.tgz.{os.getpid()}.part"):
+        link.symlink_to(other)
+    assert snapshot("-f", str(EXAMPLES), "-o", str(target)).exit_code == 0
+    assert other.read_text() == "kept"
+    assert target.lstat().st_mode & 0o777 == 0o600
+    assert target.is_file()
+    assert not target.is_symlink()
 
 
 def test_anonymised_archives_say_so(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from mooring.api.apps import ControllerRevision, StatefulSet
 from mooring.api.core import PersistentVolumeClaim, Pod
 from mooring.api.core.pod import PodTemplateSpec
+from mooring.client.writes import Create
 from mooring.controllers.statefulsets import StatefulSetController
-from tests.controllers.things import World, template, thing
+from tests.controllers.things import NOW, World, template, thing
 
 CLAIM = {
     "metadata": {"name": "data"},
@@ -80,6 +81,22 @@ def test_pods_come_one_after_the_other_each_with_its_identity() -> None:
 def test_parallel_pods_come_at_once() -> None:
     world = world_of(stateful_set(podManagementPolicy="Parallel", ordinals={"start": 5}))
     assert names(world) == ["db-5", "db-6", "db-7"]
+
+
+@pytest.mark.parametrize(("policy", "made"), [("OrderedReady", 1), ("Parallel", 500)])
+def test_a_set_that_wants_billions_of_pods_is_no_work_beyond_those_it_gets(
+    policy: str, made: int
+) -> None:
+    most = 2**31 - 1
+    world = World(StatefulSetController())
+    owner = stateful_set(most, podManagementPolicy=policy, ordinals={"start": most})
+    world.model.put(owner)
+    controller, objects = world.controllers[0], world.model.objects
+    steps = list(controller.reconcile(objects, ("default", "db"), NOW, {}))
+    created = [each.value for each in steps if isinstance(each, Create)]
+    pods = [each.metadata.name for each in created if isinstance(each, Pod)]
+    assert len(pods) == made
+    assert pods[0] == f"db-{most}"
 
 
 def test_a_smaller_set_loses_its_highest_pod_first_and_one_at_a_time() -> None:

@@ -69,6 +69,13 @@ def test_connections_are_opened() -> None:
     assert not ask(lambda _: TcpSocketAction("", 1)).succeeded
 
 
+def test_names_and_ports_that_no_network_has_are_failures() -> None:
+    assert not ask(lambda _: TcpSocketAction("127.0.0.1", 70_000)).succeeded
+    assert not ask(lambda _: TcpSocketAction("a..b", 80)).succeeded
+    assert not ask(lambda _: TcpSocketAction("a" * 70, 80)).succeeded
+    assert not ask(lambda _: TcpSocketAction("\ud800", 80)).succeeded
+
+
 def test_line_breaks_never_reach_a_server() -> None:
     bad = ask(lambda port: HttpGetAction("", port, "/\r\nX: y", False), b"HTTP/1.1 200 OK\r\n\r\n")
     assert not bad.succeeded

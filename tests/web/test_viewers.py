@@ -25,7 +25,7 @@ from mooring.web.asking import Asking
 from mooring.web.door import UserRights
 from mooring.web.errors import BusyError, DeadlineError, UnusableError
 from mooring.web.login import LINKS_MAX, SESSION_S, Logins
-from mooring.web.page import CHECK_S, EVENTS_S, Access, Page
+from mooring.web.page import CHECK_S, EVENTS_S, STREAMS_MAX, Access, Page
 from mooring.web.questions.cel import cel_answer
 from mooring.web.questions.explain import explain_answer
 from mooring.web.questions.moment import ShownMoment
@@ -293,3 +293,22 @@ def test_a_user_with_many_links_ends_no_link_or_session_of_others() -> None:
         logins.link_token("eve")
     assert logins.redeem(link) is not None
     assert logins.user(f"moor-ui={cookie}", "") == "ann"
+
+
+def test_a_user_has_a_bounded_number_of_streams() -> None:
+    async def scenario(visitor: Visitor) -> None:
+        streams = []
+        for _ in range(STREAMS_MAX):
+            answer = await visitor.send("GET", "/events?since=1")
+            assert isinstance(answer, StreamingResponse)
+            assert await anext(answer.chunks) == KEEP_ALIVE
+            streams.append(answer.chunks)
+        assert (await visitor.get("/events?since=1"))[0] == 429
+        other = Visitor(visitor.page)
+        await other.sign_in("somebody else")
+        assert isinstance(await other.send("GET", "/events?since=1"), StreamingResponse)
+        for each in streams:
+            await each.aclose()  # type: ignore[attr-defined]
+        assert isinstance(await visitor.send("GET", "/events?since=1"), StreamingResponse)
+
+    at_page(feed_of(SMALL, is_live=True), scenario)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Iterable
 from contextlib import suppress
@@ -136,7 +137,7 @@ def command(
     if isinstance(live.access, ClientError):
         fail(f"cluster: {live.access}")
     try:
-        with path.open("xb") as file:
+        with new_recording(path) as file:
             recorder = Recorder(file, bytes_max, str(gates), redacts=redacts)
             try:
                 asyncio.run(_record(live.access, live.namespace, recorder, gates, duration_s))
@@ -150,6 +151,11 @@ def command(
         path.unlink(missing_ok=True)
         fail("nothing was recorded: the cluster was not read before the end")
     echo(f"{path}: {counted(recorder.objects, 'object')}, {recorder.bytes_written:,} bytes")
+
+
+def new_recording(path: Path) -> BinaryIO:
+    """Open a new file that only its owner can read: specs of pods hold what others may not see."""
+    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 class Recorder:

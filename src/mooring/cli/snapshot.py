@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from mooring.insight.snapshot.archive import Manifest, read_archive, write_archi
 from mooring.insight.snapshot.pseudonyms import anonymised
 from mooring.insight.snapshot.redaction import redacted
 from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.kit.atomic_file import replace_file
 from mooring.sources.errors import UnreadableError
 from mooring.sources.inputs import archive_at
 
@@ -160,7 +160,7 @@ def _write_archive(
             redacted=redacts,
             anonymised=anonymises,
         )
-        _write(Path(target), data)
+        replace_file(Path(target), data)
     except ArchiveError as error:
         complain(f"{target}: {error}")
         sys.exit(UNREADABLE)
@@ -169,16 +169,6 @@ def _write_archive(
         sys.exit(UNREADABLE)
     for line in _lines(target, read_archive(data).manifest):
         echo(line)
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write the file whole or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_bytes(data)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _lines(name: str, manifest: Manifest) -> Iterator[str]:

@@ -140,10 +140,14 @@ class StatefulSetController(Controller):
 
 
 class Scene(NamedTuple):
-    """A set with its pods: those that are wanted by ordinal, and the condemned, highest first."""
+    """A set with its pods: those that are wanted by ordinal, and the condemned, highest first.
+
+    A set may want two billion pods, so only those that there are have entries.
+    """
 
     owner: StatefulSet
-    replicas: dict[int, Pod | None]
+    ordinals: range  # that are wanted
+    replicas: dict[int, Pod]
     condemned: list[Pod]
     history: History
     current: ControllerRevision
@@ -153,17 +157,21 @@ class Scene(NamedTuple):
     def of(cls, owner: StatefulSet, pods: list[Pod], history: History, now: Timestamp) -> Scene:
         """Return the pods of a set by their places."""
         start = start_of(owner)
-        replicas: dict[int, Pod | None] = dict.fromkeys(range(start, start + replicas_of(owner)))
+        ordinals = range(start, start + replicas_of(owner))
+        replicas: dict[int, Pod] = {}
         condemned: list[tuple[int, Pod]] = []
         for pod in pods:
             ordinal = ordinal_of(owner, pod)
-            if ordinal in replicas:
+            if ordinal is None:
+                continue
+            if ordinal in ordinals:
                 replicas[ordinal] = pod
-            elif ordinal is not None:
+            else:
                 condemned.append((ordinal, pod))
         condemned.sort(key=lambda each: -each[0])
         current = history.find(owner.status.current_revision) or history.update
-        return cls(owner, replicas, [pod for _, pod in condemned], history, current, now)
+        left_over = [pod for _, pod in condemned]
+        return cls(owner, ordinals, replicas, left_over, history, current, now)
 
     @property
     def is_monotonic(self) -> bool:
@@ -177,9 +185,9 @@ class Scene(NamedTuple):
         said = rolling.get("partition", 0) if isinstance(rolling, dict) else 0
         return start_of(self.owner) + (said if isinstance(said, int) else 0)
 
-    def is_up(self, pod: Pod | None) -> bool:
+    def is_up(self, pod: Pod) -> bool:
         """Return whether a pod runs, is available and stays."""
-        if pod is None or pod.metadata.deletion_timestamp is not None:
+        if pod.metadata.deletion_timestamp is not None:
             return False
         return is_available(pod, self.owner.spec.min_ready_seconds, self.now)
 
@@ -230,7 +238,8 @@ def _keep(objects: Indexer, scene: Scene) -> tuple[list[Step], bool]:
     """Return what the wanted pods need, and whether nothing else may happen before that."""
     steps: list[Step] = []
     created = 0
-    for ordinal, pod in scene.replicas.items():
+    for ordinal in scene.ordinals:
+        pod = scene.replicas.get(ordinal)
         if pod is None:
             if stale_claims(objects, scene.owner, ordinal):
                 if scene.is_monotonic:
@@ -277,14 +286,11 @@ def _outdated(scene: Scene) -> list[Pod]:
     rolling = scene.owner.spec.update_strategy.rolling_update
     said = rolling.get("maxUnavailable", 1) if isinstance(rolling, dict) else 1
     may_miss = max(1, part_of(said, replicas_of(scene.owner), rounds_up=False))
-    missing = sum(not scene.is_up(pod) for pod in scene.replicas.values())
+    missing = len(scene.ordinals) - sum(map(scene.is_up, scene.replicas.values()))
     old = [
         pod
         for ordinal, pod in sorted(scene.replicas.items(), reverse=True)
-        if ordinal >= scene.partition
-        and pod is not None
-        and not scene.is_updated(pod)
-        and not _is_going(pod)
+        if ordinal >= scene.partition and not scene.is_updated(pod) and not _is_going(pod)
     ]
     if scene.is_monotonic:
         return old[: max(0, may_miss - missing)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from msgspec.structs import replace
@@ -29,6 +30,7 @@ ADDRESSES_MAX = 100
 
 _TYPES = (FQDN, IPV4, IPV6)
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
+_LINK_LOCAL_MULTICAST = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))
 
 
 class EndpointSliceStrategy(ObjectStrategy[EndpointSlice]):
@@ -91,7 +93,7 @@ def _validate_endpoint(endpoint: Endpoint, kind: str, path: Path) -> ErrorList:
         if kind == FQDN:
             found += subdomain(address, at)
             continue
-        found += validate_address(address, at)
+        found += validate_address(address, at) or _validate_reach(address, at)
         if kind in _TYPES and (kind == IPV6) != (":" in address):
             detail = f"must be an {kind} address"
             found.append(invalid(place, address, detail))
@@ -100,6 +102,23 @@ def _validate_endpoint(endpoint: Endpoint, kind: str, path: Path) -> ErrorList:
     if endpoint.node_name is not None:
         found += subdomain(endpoint.node_name, path.child("nodeName"))
     return found
+
+
+def _validate_reach(address: str, path: Path) -> ErrorList:
+    """Validate that an address is that of an endpoint.
+
+    Unlike Kubernetes, loopback addresses are some: those of pods with the machine's network.
+    """
+    found = ip_address(address)
+    if found.is_unspecified:
+        return [invalid(path, address, f"may not be unspecified ({address})")]
+    if found.is_link_local:
+        detail = "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
+        return [invalid(path, address, detail)]
+    if any(found in each for each in _LINK_LOCAL_MULTICAST):
+        detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+        return [invalid(path, address, detail)]
+    return []
 
 
 def _validate_ports(ports: tuple[EndpointPort, ...], path: Path) -> ErrorList:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -30,6 +31,7 @@ from mooring.hardware.catalogue import Catalogue
 from mooring.web.asking import Asking
 from mooring.web.errors import (
     BadQuestionError,
+    BusyError,
     MethodError,
     NotFoundError,
     NotSignedInError,
@@ -70,6 +72,7 @@ PLAIN: Final = "text/plain; charset=utf-8"
 READS_MAX: Final = 2  # fleets and moments that are made at once, each for another user
 CHECK_S: Final = 10.0  # how often a stream of events looks at its viewer's rights
 EVENTS_S: Final = 1800.0  # how long such a stream lasts, as watches do
+STREAMS_MAX: Final = 20  # of events, of one user
 EVENT: Final = "Event"
 Answer = Response | StreamingResponse
 
@@ -106,6 +109,7 @@ class Page(Generic[U]):
         self._asking = Asking()
         self._expected: set[asyncio.Task[None]] = set()
         self._reads = Turns(READS_MAX)
+        self._streams: Counter[str] = Counter()
         self.public_url = ""  # where links lead to
         self.feed = feed
         self._access = access
@@ -176,6 +180,8 @@ class Page(Generic[U]):
                 return json_response(body.plain, body.packed, request)
             case "events":
                 since = _revision(request.query.get("since", "0"))
+                if self._streams[self._access.name_of(user)] >= STREAMS_MAX:
+                    raise BusyError("Too many pages of this user follow the fleet; close some.")
                 events = self._while_allowed(view.events(since), request, user, rights)
                 return StreamingResponse(events, "text/event-stream", NO_STORE)
             case "object" | "device":
@@ -194,18 +200,25 @@ class Page(Generic[U]):
         """
         begun_s = checked_s = self._clock()
         is_by_cookie = self._signed_in(request) is not None
-        async with aclosing(events):
-            async for event in events:
-                now_s = self._clock()
-                if now_s - begun_s >= EVENTS_S:
-                    return
-                if now_s - checked_s >= CHECK_S:
-                    checked_s = now_s
-                    if is_by_cookie and self._signed_in(request) is None:
+        name = self._access.name_of(user)
+        self._streams[name] += 1
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    now_s = self._clock()
+                    if now_s - begun_s >= EVENTS_S or self._streams[name] > STREAMS_MAX:
                         return
-                    if await self._access.rights_of(user) != rights:
-                        return
-                yield event
+                    if now_s - checked_s >= CHECK_S:
+                        checked_s = now_s
+                        if is_by_cookie and self._signed_in(request) is None:
+                            return
+                        if await self._access.rights_of(user) != rights:
+                            return
+                    yield event
+        finally:
+            self._streams[name] -= 1
+            if not self._streams[name]:
+                del self._streams[name]
 
     # --- questions ----------------------------------------------------------------------------
 

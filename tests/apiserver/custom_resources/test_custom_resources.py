@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mooring.kit.bulkhead import Fault
 from tests.apiserver.client import (
     APPLY_PATCH,
     CONFIG_MAPS,
@@ -525,3 +526,28 @@ def test_cluster_scoped_resources_have_no_namespace(client: Client) -> None:
     assert client.post(everywhere, widget()).status == 201
     assert client.get(f"{everywhere}/w").status == 200
     assert client.get(f"{WIDGETS}/w").status == 404
+
+
+def test_defaults_that_are_too_large_affect_their_object_only(
+    client: Client, faults: list[Fault]
+) -> None:
+    item = {"type": "object", "properties": {"text": {"type": "string"}}}
+    spec = {"type": "object", "properties": {"items": {"type": "array", "items": item}}}
+    made = definition(version(schema={"openAPIV3Schema": schema(spec)}))
+    define(client, made)
+    many: dict[str, Any] = {"items": [{}] * 100}
+    assert client.post(WIDGETS, widget("many", spec=many)).status == 201
+    assert client.post(WIDGETS, widget("few", spec={"items": []})).status == 201
+    place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/items/items"
+    change = {"op": "add", "path": f"{place}/properties/text/default", "value": "x" * 50_000}
+    assert client.patch(f"{CRDS}/widgets.{GROUP}", [change], JSON_PATCH).status == 200
+    client.until(lambda: client.get(f"{WIDGETS}/many").status == 500 or None)
+    assert "the defaults of its schema are more" in client.get(f"{WIDGETS}/many").message
+    listed = client.get(WIDGETS)
+    assert [each["metadata"]["name"] for each in listed.json["items"]] == ["few"]
+    refused = client.post(WIDGETS, widget("more", spec=many))
+    assert (refused.status, refused.reason) == (400, "BadRequest")
+    shorter = change | {"op": "replace", "value": "x"}
+    assert client.patch(f"{CRDS}/widgets.{GROUP}", [shorter], JSON_PATCH).status == 200
+    client.until(lambda: client.get(f"{WIDGETS}/many").status == 200 or None)
+    assert {each.place for each in faults} == {"reading the store"}

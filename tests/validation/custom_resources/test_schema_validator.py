@@ -358,6 +358,63 @@ def test_a_long_list_of_hostnames_is_validated() -> None:
     assert SchemaValidator(at_a(schema)).errors({"a": names}) == []
 
 
+# --- objects and schemas that are much work together ------------------------------------------
+
+ALTERNATIVES = {"type": "string", "anyOf": [{"pattern": f"^a*b{n}$"} for n in range(1000)]}
+TOO_MANY = "<nil>: Invalid value: more than 1,000,000 checks by the schema and its alternatives"
+
+
+@pytest.mark.parametrize(
+    ("items", "value"),
+    [
+        (ALTERNATIVES, ["a"] * 1000),
+        ({"type": "string", "oneOf": ALTERNATIVES["anyOf"]}, ["a"] * 1000),
+        (ALTERNATIVES, ["a" * 300_000]),  # much for each pattern
+        ({"not": {"not": {"not": {"anyOf": [{"pattern": "b"}] * 900}}}}, ["0"] * 1200),
+    ],
+)
+def test_checks_are_bounded(items: dict[str, Any], value: list[Any]) -> None:
+    schema = SchemaValidator(at_a({"type": "array", "items": items}))
+    assert list(map(str, schema.errors({"a": value}))) == [TOO_MANY]
+    assert list(map(str, schema.errors({"a": [item[:9] for item in value[:9]]}))) != [TOO_MANY]
+
+
+def test_a_long_enum_is_no_work() -> None:
+    values = [f"v{n}" for n in range(9000)]
+    schema = SchemaValidator(at_a({"type": "array", "items": {"enum": values}}))
+    assert schema.errors({"a": values * 10}) == []
+    assert len(schema.errors({"a": ["x"] * 9000})) == 1000
+
+
+@pytest.mark.parametrize(
+    ("value", "allowed", "is_allowed"),
+    [
+        (1, [1.0], True),
+        (1, [True], False),
+        (False, [0], False),
+        ("1", [1], False),
+        ([1, {"a": True}], [[1.0, {"a": True}]], True),
+        ([1, {"a": True}], [[1.0, {"a": 1}]], False),
+        ({"a": 1, "b": 2}, [{"b": 2, "a": 1}], True),
+        ([], [{}], False),
+    ],
+)
+def test_values_of_enums_are_equal_as_json(value: Any, allowed: Any, is_allowed: bool) -> None:
+    found = SchemaValidator(at_a({"enum": allowed})).errors({"a": value})
+    assert (not found) is is_allowed
+
+
+def test_defaults_of_one_object_are_bounded() -> None:
+    item = at_a({"type": "string", "default": "x" * 50_000})
+    schema = structural(at_a({"type": "array", "items": item}))
+    assert defaulted({"a": [{}]}, schema) == {"a": [{"a": "x" * 50_000}]}
+    with pytest.raises(DecodeError, match="defaults of its schema are more than 3,145,728 bytes"):
+        defaulted({"a": [{}] * 63}, schema)
+    null = structural(at_a({"type": "array", "items": {"type": "string", "default": "x" * 9000}}))
+    with pytest.raises(DecodeError, match="defaults of its schema"):
+        defaulted({"a": [None] * 400}, null)
+
+
 def test_schemas_are_read_as_kubernetes_reads_them() -> None:
     unknown: list[Any] = []
     tree = {"type": "object", "minimum": 1.0, "title": "", "bogus": 1, "items": {"bogus": 1}}

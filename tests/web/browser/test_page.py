@@ -224,6 +224,21 @@ def test_drain_from_the_inspector_draws_ghosts(small: ContractServer, open_page:
     expect(page.get_by_text("node-0 is drained")).to_be_visible()
 
 
+def test_link_with_changes_does_not_pass_for_the_fleet_as_it_is(
+    small: ContractServer, open_page: Open
+) -> None:
+    page = open_page(f"{small.url}#whatif=drain+node-0")
+    banner = page.get_by_role("status").filter(has_text="This is not the fleet as it is")
+    expect(banner).to_be_visible()
+    banner.get_by_role("button", name="Show them").click()
+    expect(page.get_by_label("Changes that are tried")).to_contain_text("drain node-0")
+    expect(banner).to_be_hidden()
+    page.get_by_role("tab", name="CEL").click()
+    banner.get_by_role("button", name="Show the fleet as it is").click()
+    expect(banner).to_be_hidden()
+    assert "whatif" not in hash_of(page)
+
+
 def test_slices_of_an_upgraded_driver_are_pasted(small: ContractServer, open_page: Open) -> None:
     page = open_page(f"{small.url}#play=what-if")
     page.get_by_label("Change", exact=True).select_option("replace-slices")

@@ -83,6 +83,8 @@ class WebhookClient:
             why = _tls_error(error)
         except OSError as error:
             why = _network_error(error)
+        except (ValueError, OverflowError):  # names and ports that no network has
+            why = "dial tcp: no such host or port"
         except ClientError as error:
             why = str(error)
         except _ServiceError as error:

@@ -19,6 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
+from mooring.api.errors import DecodeError
 from mooring.apiserver.audit import NO_AUDIT, Audit
 from mooring.apiserver.audit.auditor import Trail
 from mooring.apiserver.auth.access import (
@@ -67,6 +68,7 @@ from mooring.apiserver.http.non_resource import (
 from mooring.apiserver.http.response_encoder import error_response, tree_bytes
 from mooring.apiserver.http.status import (
     StatusError,
+    bad_request,
     internal,
     method_not_allowed,
     of_store,
@@ -165,6 +167,8 @@ class Router:
             response = error_response(error, request)
         except StoreError as error:
             response = error_response(of_store(error), request)
+        except DecodeError as error:  # a custom resource whose defaults are too large
+            response = error_response(bad_request(str(error)), request)
         except Exception:
             LOG.exception("%s %s", request.method, request.path)
             response = error_response(internal(FAULT), request)
@@ -323,12 +327,11 @@ class Router:
                 resource_request = replace(resource_request, annotate=trail.annotate)
                 await admit_connection(self._server, resource_request, query_fields(request))
             return await answer_by_node(self._server, target, request)
-        is_list = verb in ("list", "watch")
         check_served(resource, target.version, verb)
         form = negotiate(
             request.accept,
             is_watch=verb == "watch",
-            is_list=is_list,
+            is_list=verb in ("list", "watch"),
             is_schemaless=has_only_json(resource),
         )
         resource_request = replace(resource_request, form=form, annotate=trail.annotate)

@@ -160,6 +160,8 @@ async def dial(
         raise DialError(f"tls: {error.reason or error}") from None
     except socket.gaierror as error:
         raise DialError(f"{where}: lookup {place.host}: {error.strerror}") from None
+    except (ValueError, OverflowError):  # names and ports that no network has
+        raise DialError(f"{where}: no such host or port") from None
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise DialError(f"{where}: connect: {why}") from None

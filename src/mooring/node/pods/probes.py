@@ -174,7 +174,7 @@ class HandlerRunner:
             if not work.done():
                 return ProbeResult(False, f"timed out after {timeout_s:g}s")
             return work.result()
-        except (OSError, RuntimeRefusedError, ValueError, ssl.SSLError) as error:
+        except (OSError, RuntimeRefusedError, ValueError, OverflowError) as error:
             return ProbeResult(False, str(error)[:TEXT_MAX])
         finally:
             for task in (work, timer):

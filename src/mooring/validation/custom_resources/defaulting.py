@@ -1,21 +1,26 @@
 """Defaulting: a tree with the defaults of its schema, and without nulls that it does not allow.
 
-Trees are never changed, so all objects share the values of a default.
+Trees are never changed, so all objects share the values of a default. Written out, they may be far
+larger than what they are added to: a list of empty maps has each default once for each map. So what
+is added is bounded, far beyond what one stored object may have.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from mooring.api.errors import DecodeError
 from mooring.validation.custom_resources.structural import MISSING, Structural
+
+ADDED_BYTES_MAX: Final = 3 * 1024 * 1024  # of one object, as JSON
 
 
 def defaulted(value: Any, schema: Structural | None) -> Any:
-    """Return a value with the defaults of its schema.
+    """Return a value with the defaults of its schema, or raise DecodeError for too many of them.
 
     Where the schema allows no null, a null becomes the default, or is dropped if there is none.
     """
-    return _with_defaults(_without_nulls(value, schema), schema)
+    return _Defaulting().with_defaults(_without_nulls(value, schema), schema)
 
 
 def _without_nulls(value: Any, schema: Structural | None) -> Any:
@@ -38,28 +43,41 @@ def _without_nulls(value: Any, schema: Structural | None) -> Any:
     return kept if is_changed else value
 
 
-def _with_defaults(value: Any, schema: Structural | None) -> Any:
-    if schema is None:
-        return value
-    if isinstance(value, list):
-        after = [_with_defaults(_given(item, schema.items), schema.items) for item in value]
-        return after if any(a is not b for a, b in zip(after, value, strict=True)) else value
-    if not isinstance(value, dict):
-        return value
-    changed: dict[str, Any] = {}
-    for name, below in schema.properties.items():
-        if below.default is not MISSING and name not in value:
-            changed[name] = _with_defaults(below.default, below)
-    for name, member in value.items():
-        below_or_none = schema.below(name)
-        after_member = _with_defaults(_given(member, below_or_none), below_or_none)
-        if after_member is not member:
-            changed[name] = after_member
-    return {**value, **changed} if changed else value
+class _Defaulting:
+    """Adds defaults, and counts their bytes."""
 
+    def __init__(self) -> None:
+        self._bytes_left = ADDED_BYTES_MAX
 
-def _given(value: Any, schema: Structural | None) -> Any:
-    """Return a value, or its default if it is a null that the schema does not allow."""
-    if value is not None or schema is None or schema.nullable:
-        return value
-    return None if schema.default is MISSING else schema.default
+    def with_defaults(self, value: Any, schema: Structural | None) -> Any:
+        """Return a value with the defaults of its schema."""
+        if schema is None:
+            return value
+        if isinstance(value, list):
+            items = schema.items
+            after = [self.with_defaults(self._given(item, items), items) for item in value]
+            return after if any(a is not b for a, b in zip(after, value, strict=True)) else value
+        if not isinstance(value, dict):
+            return value
+        changed: dict[str, Any] = {}
+        for name, below in schema.properties.items():
+            if below.default is not MISSING and name not in value:
+                changed[name] = self.with_defaults(self._default(below), below)
+        for name, member in value.items():
+            below_or_none = schema.below(name)
+            after_member = self.with_defaults(self._given(member, below_or_none), below_or_none)
+            if after_member is not member:
+                changed[name] = after_member
+        return {**value, **changed} if changed else value
+
+    def _given(self, value: Any, schema: Structural | None) -> Any:
+        """Return a value, or its default if it is a null that the schema does not allow."""
+        if value is not None or schema is None or schema.nullable:
+            return value
+        return None if schema.default is MISSING else self._default(schema)
+
+    def _default(self, schema: Structural) -> Any:
+        self._bytes_left -= schema.default_bytes
+        if self._bytes_left < 0:
+            raise DecodeError(f"the defaults of its schema are more than {ADDED_BYTES_MAX:,} bytes")
+        return schema.default

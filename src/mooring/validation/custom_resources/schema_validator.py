@@ -7,12 +7,17 @@ checks succeeded (`matches`).
 Where an update leaves a value unchanged, its errors do not count (ratcheting); those of `allOf`,
 `anyOf`, `oneOf` and `not` above it do.
 
+A schema may have many alternatives, and an object many values: their product is bounded. An object
+that needs more checks is refused.
+
 # name: the path of a value as kube-openapi writes it: `spec.ports[0].name`
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Final
 
 from mooring.api.field_path import Path
 from mooring.api.json_schema import Schema
@@ -24,16 +29,19 @@ from mooring.kit.go_quote import go_quote
 from mooring.validation.custom_resources.correlation import Correlated
 from mooring.validation.custom_resources.formats import NUMBER_FORMATS, format_check
 from mooring.validation.custom_resources.schema_values import (
+    NOWHERE,
+    Checks,
     Result,
+    TooManyChecksError,
     add_fault,
     add_forbidden,
     add_required,
     add_type,
     add_whole,
     at,
+    enum_key,
     format_found,
     go_number,
-    is_equal,
     is_whole,
     json_type,
     range_fault,
@@ -41,10 +49,13 @@ from mooring.validation.custom_resources.schema_values import (
 from mooring.validation.errors import (
     ErrorList,
     invalid,
+    invalid_whole,
     not_supported,
     too_long,
     too_many,
 )
+
+CHARACTERS_A_CHECK: Final = 256  # that a pattern reads, as long as another check takes
 
 
 class SchemaValidator:
@@ -69,6 +80,7 @@ class SchemaValidator:
         }
         self._required: list[str] = tree.get("required", [])
         self._enum: list[Any] = tree.get("enum", [])
+        self._enum_keys = frozenset(map(enum_key, self._enum))
         self._pattern = _pattern_of(tree)
         self._has_logic = bool(self._any_of or self._one_of or self._all_of or self._not)
 
@@ -76,19 +88,22 @@ class SchemaValidator:
         self, value: Any, base: Path | None = None, old: Correlated | None = None
     ) -> ErrorList:
         """Return the errors of a value at a path."""
-        result = self.validate(value, "", old)
+        try:
+            result = self._validate(value, "", old, Checks())
+        except TooManyChecksError as error:
+            return [invalid_whole(base or NOWHERE, str(error))]
         return [error(base) for error in result.failures.values()]
 
-    def validate(self, value: Any, name: str, old: Correlated | None = None) -> Result:
+    def _validate(self, value: Any, name: str, old: Correlated | None, checks: Checks) -> Result:
         """Return what is wrong with a value, besides what an update leaves unchanged."""
-        result = Result()
+        result = Result(checks)
         if value is None:
             self._validate_type(value, name, result)
             self._validate_enum(value, name, result)
         else:
             self._validate_value(value, name, result, old)
         if not result.is_valid and old is not None and old.is_unchanged:
-            return Result()
+            return Result(checks)
         return result
 
     def _validate_value(
@@ -143,17 +158,25 @@ class SchemaValidator:
     def _validate_enum(self, value: Any, name: str, result: Result) -> None:
         if not self._enum:
             return
-        if value is not None and any(is_equal(value, each) for each in self._enum):
+        if value is not None and enum_key(value) in self._enum_keys:
             return
-        allowed = [each if isinstance(each, str) else go_json(each) for each in self._enum]
-        message = f"{name} in body should be one of {allowed}"
+        allowed, digest = self._allowed
+        message = f"{name} in body should be one of {digest}"
         result.add(message, lambda base: not_supported(at(name, base), value, allowed))
+
+    @cached_property
+    def _allowed(self) -> tuple[list[str], str]:
+        """The values of the enum as text, and what tells them from those of others."""
+        allowed = [each if isinstance(each, str) else go_json(each) for each in self._enum]
+        return allowed, sha256(repr(allowed).encode("utf-8", "surrogatepass")).hexdigest()
 
     # --- strings and numbers ----------------------------------------------------------------------
 
     def _validate_text(self, value: str, name: str, result: Result) -> None:
         tree = self._tree
         length = len(value)
+        if self._pattern is not None:
+            result.checks.count(length // CHARACTERS_A_CHECK)
         most, least = tree.get("maxLength"), tree.get("minLength")
         if most is not None and length > most:
             message = f"{name} in body should be at most {most} chars long"
@@ -210,7 +233,8 @@ class SchemaValidator:
         if self._items is not None:
             for index, item in enumerate(value):
                 before = None if old is None else old.index(index)
-                result.merge(self._items.validate(item, f"{name}[{index}]", before))
+                inner = f"{name}[{index}]"
+                result.merge(self._items._validate(item, inner, before, result.checks))
         least, most = self._tree.get("minItems"), self._tree.get("maxItems")
         size = len(value)
         if least is not None and size < least:
@@ -240,7 +264,7 @@ class SchemaValidator:
             if validator is not None:
                 is_type = not name and key in ("apiVersion", "kind")
                 before = None if old is None or is_type else old.key(key)
-                result.merge(validator.validate(member, inner, before))
+                result.merge(validator._validate(member, inner, before, result.checks))
         for key in self._required:
             if key not in value:
                 add_required(result, f"{name}.{key}")
@@ -258,27 +282,28 @@ class SchemaValidator:
         if self._all_of:
             valid = 0
             for validator in self._all_of:
-                found = validator._unratcheted(value, name, old)
+                found = validator._unratcheted(value, name, old, result.checks)
                 valid += found.is_valid
                 result.merge(found)
             if valid != len(self._all_of):
                 more = "" if valid else ". None validated"
                 add_whole(result, f"{shown} must validate all the schemas (allOf){more}")
-        if self._not is not None and self._not._unratcheted(value, name, old).is_valid:
+        inverse = self._not
+        if inverse and inverse._unratcheted(value, name, old, result.checks).is_valid:
             add_whole(result, f"{shown} must not validate the schema (not)")
 
-    def _unratcheted(self, value: Any, name: str, old: Correlated | None) -> Result:
+    def _unratcheted(self, value: Any, name: str, old: Correlated | None, checks: Checks) -> Result:
         """Return what a branch finds; values below it may still be what they were."""
-        result = Result()
         if value is None:
-            return self.validate(value, name)
+            return self._validate(value, name, None, checks)
+        result = Result(checks)
         self._validate_value(value, name, result, old)
         return result
 
     def _validate_any(self, value: Any, name: str, result: Result, old: Correlated | None) -> None:
         nearest: Result | None = None
         for validator in self._any_of:
-            found = validator._unratcheted(value, name, old)
+            found = validator._unratcheted(value, name, old, result.checks)
             if found.is_valid:
                 result.merge(found)
                 return
@@ -289,7 +314,7 @@ class SchemaValidator:
             result.merge(nearest)
 
     def _validate_one(self, value: Any, name: str, result: Result, old: Correlated | None) -> None:
-        results = [validator._unratcheted(value, name, old) for validator in self._one_of]
+        results = [each._unratcheted(value, name, old, result.checks) for each in self._one_of]
         valid = [found for found in results if found.is_valid]
         if len(valid) == 1:
             result.merge(valid[0])

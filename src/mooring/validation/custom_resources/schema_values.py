@@ -11,17 +11,41 @@ from mooring.kit.go_quote import go_quote
 from mooring.validation.errors import ErrorType, FieldError, invalid, required
 
 ERRORS_MAX: Final = 1000  # of one value: nobody reads more
+CHECKS_MAX: Final = 1_000_000  # of one value: some seconds
 NOWHERE: Final = Path("<nil>")  # as Go prints the path of the whole object
 
 MakeError = Callable[[Path | None], FieldError]  # of a failure, below a base path
 
 
+class TooManyChecksError(Exception):
+    """An object that is too much work for its schema."""
+
+
+class Checks:
+    """Counts the values that were checked by nodes of a schema; too many raise an error."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, most: int = CHECKS_MAX) -> None:
+        self._left = most
+
+    def count(self, checks: int = 1) -> None:
+        """Count some more."""
+        self._left -= checks
+        if self._left < 0:
+            fact = f"more than {CHECKS_MAX:,} checks by the schema and its alternatives"
+            raise TooManyChecksError(fact)
+
+
 class Result:
     """What validators found, and how many checks succeeded."""
 
-    __slots__ = ("failures", "matches")
+    __slots__ = ("checks", "failures", "matches")
 
-    def __init__(self) -> None:
+    def __init__(self, checks: Checks) -> None:
+        """Count one check."""
+        checks.count()
+        self.checks = checks
         self.failures: dict[str, MakeError] = {}  # each message once
         self.matches = 0
 
@@ -95,15 +119,16 @@ def is_whole(value: float) -> bool:
     return math.isfinite(value) and abs(value - round(value)) < 1e-9 * max(1.0, abs(value))
 
 
-def is_equal(value: Any, other: Any) -> bool:
-    """Return whether a value is one of an enum; 1 and 1.0 are the same, 1 and true are not."""
-    if isinstance(value, bool) or isinstance(other, bool):
-        return value is other
-    if isinstance(value, list) and isinstance(other, list):
-        return len(value) == len(other) and all(map(is_equal, value, other))
-    if isinstance(value, dict) and isinstance(other, dict):
-        return value.keys() == other.keys() and all(is_equal(value[k], other[k]) for k in value)
-    return bool(value == other)
+def enum_key(value: Any) -> object:
+    """Return what equal values of enums have in common; 1 and 1.0 are equal, 1 and true are not."""
+    match value:
+        case bool():
+            return "bool", value
+        case list():
+            return "list", tuple(map(enum_key, value))
+        case dict():
+            return "map", frozenset((name, enum_key(each)) for name, each in value.items())
+    return value
 
 
 def range_fault(value: float, types: tuple[str, ...], name: str, place: str) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from mooring.api.json_schema import Schema
 
 META_FIELDS: Final = frozenset(("apiVersion", "kind", "metadata"))
@@ -24,7 +26,7 @@ class Structural(NamedTuple):
     """One node of a structural schema.
 
     additional   of the values of other properties; True: of any kind; None: there are none
-    default      MISSING if there is none
+    default      MISSING if there is none; default_bytes: of its JSON
     """
 
     tree: Schema
@@ -40,6 +42,7 @@ class Structural(NamedTuple):
     list_type: str | None = None
     list_map_keys: tuple[str, ...] = ()
     map_type: str | None = None
+    default_bytes: int = 0
 
     @property
     def additional_schema(self) -> Structural | None:
@@ -76,4 +79,5 @@ def structural(tree: Schema) -> Structural:
         list_type=tree.get("x-kubernetes-list-type"),
         list_map_keys=tuple(tree.get("x-kubernetes-list-map-keys", ())),
         map_type=tree.get("x-kubernetes-map-type"),
+        default_bytes=len(msgspec.json.encode(tree["default"])) if "default" in tree else 0,
     )

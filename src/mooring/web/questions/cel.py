@@ -7,7 +7,6 @@ is a limit for all devices together.
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
@@ -30,10 +29,9 @@ from mooring.insight.expressions.published_devices import PublishedDevice, Publi
 from mooring.insight.expressions.repairs import diagnose
 from mooring.web.columns import encode
 from mooring.web.errors import UnusableError
-from mooring.web.questions.moment import ShownMoment
+from mooring.web.questions.moment import EVALUATION_S, ShownMoment, ends_after
 
 NO, YES, ERROR = range(3)
-EVALUATION_S: Final = 5.0  # for all devices
 PARTS_MAX: Final = 20
 ERRORS_MAX: Final = 20
 _PLACE: Final = re.compile(r"<input>:(\d{1,6}):(\d{1,6})")
@@ -53,12 +51,6 @@ def cel_answer(
             return _answer(moment, expression, compiler)
     except Interrupted as cause:
         raise UnusableError(f"The expression is too much work for all devices: {cause}.") from None
-
-
-def ends_after(seconds: float) -> Interrupt:
-    """Return what ends evaluations so many seconds from now."""
-    end_s = time.monotonic() + seconds
-    return lambda: f"it takes more than {seconds:g} s" if time.monotonic() > end_s else None
 
 
 def _answer(moment: ShownMoment, expression: str, compiler: DeviceCompiler) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from mooring.api.resource.v1 import ResourceClaimSpec
 from mooring.api.tolerations import DeviceName
+from mooring.cel.lang.metering import Interrupt
 from mooring.insight.devices import DeviceUsage
 from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
@@ -25,6 +26,7 @@ from mooring.web.scene import Scene
 
 PAINTINGS_MAX: Final = 32
 EXPLANATIONS_MAX: Final = 32
+EVALUATION_S: Final = 5.0  # of an expression, for all devices
 WAIT_S: Final = 1.0  # for another question, before a cluster is made for this one alone
 
 
@@ -133,6 +135,12 @@ def bounded_plan(snapshot: Snapshot, context: Context, progress: Progress = unwa
     """Return the plan of a snapshot, in bounded time, or raise TooManyPodsError."""
     limit = EvaluationLimit(time.monotonic, each_s=EACH_S, all_s=ALL_S)
     return plan(snapshot, context, progress=progress, limit=limit)
+
+
+def ends_after(seconds: float) -> Interrupt:
+    """Return what ends evaluations so many seconds from now."""
+    end_s = time.monotonic() + seconds
+    return lambda: f"it takes more than {seconds:g} s" if time.monotonic() > end_s else None
 
 
 def _are_same(before: Sequence[object], after: Sequence[object]) -> bool:

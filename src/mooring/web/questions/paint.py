@@ -21,8 +21,7 @@ from mooring.insight.expressions.evaluation import ExpressionEvaluator, MatchOut
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.web.columns import Column, encode
 from mooring.web.pending import FindClaim, claim_specs, limits_of
-from mooring.web.questions.cel import EVALUATION_S, ends_after
-from mooring.web.questions.moment import ShownMoment
+from mooring.web.questions.moment import EVALUATION_S, ShownMoment, ends_after
 
 QUESTIONS: Final = (
     "not of the class",

@@ -53,6 +53,14 @@ export function Banner() {
     </div>`;
   }
   if (failure.value) return html`<div class="banner warn" role="status"><span>${failure.value}</span><button type="button" onClick=${() => (failure.value = "")}>Close</button></div>`;
+  // A link can bring changes along, and who opens it need not see the pane that lists them.
+  if (chosen.whatif.value && chosen.play.value !== "what-if") {
+    return html`<div class="banner" role="status">
+      <span><b>This is not the fleet as it is:</b> changes are tried on it.</span>
+      <button type="button" onClick=${() => (chosen.play.value = "what-if")}>Show them</button>
+      <button type="button" onClick=${() => (chosen.whatif.value = "")}>Show the fleet as it is</button>
+    </div>`;
+  }
   if (chosen.at.value) {
     return html`<div class="banner" role="status">
       <span>You look at <b>${clock(Date.parse(fleet.value.time), true)}</b>, revision ${fleet.value.revision}.</span>
