@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import convert
 
 from mooring.allocator import Allocated, AllocationOutcome, Inventory, allocate
 from mooring.allocator.rules.constraints import AttributeTable
@@ -56,13 +57,13 @@ def answer(
     asked = claim(
         "claim",
         [request("r", "gpu", count, **more)],
-        constraints=(DeviceConstraint(**{constraint: MADE if derived else KEY}),),
+        constraints=(convert({constraint: MADE if derived else KEY}, DeviceConstraint),),
     )
     return allocate(inventory, node("n"), [asked])
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
-@given(roots, st.integers(1, 4), st.sampled_from(["match_attribute", "distinct_attribute"]))
+@given(roots, st.integers(1, 4), st.sampled_from(["matchAttribute", "distinctAttribute"]))
 def test_it_matches_as_the_published_one(
     found: list[DeviceAttribute | None], count: int, constraint: str
 ) -> None:

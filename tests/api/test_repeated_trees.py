@@ -17,7 +17,20 @@ from mooring.api.go_types import ITEMS_MAX, Unknown, message_named
 from mooring.api.object_reader import read_tree
 from mooring.api.repeated_trees import BYTES_MAX, MISSES_MAX, PASSED_OVER, made_once
 
-VALUES = st.sampled_from([None, True, 1, 0, "", "1", "true", 1.5, [], {}, [1], [True], "\ud800"])
+VALUES: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, 1, 0, "", "1", "true", 1.5, [], {}, [1], [True], "\ud800"]
+)
+
+
+class Maker:
+    """Makes a list of a tree, and keeps the trees that it saw."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def __call__(self, tree: Any) -> list[Any]:
+        self.seen.append(tree)
+        return [tree]
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -28,10 +41,10 @@ def test_trees_get_what_is_made_of_them(trees: list[Any]) -> None:
 
 
 def test_equal_trees_share_what_is_made_of_the_first() -> None:
-    made: list[Any] = []
-    make = made_once(lambda tree: made.append(tree) or dict(tree))
+    maker = Maker()
+    make = made_once(maker)
     found = [make({"a": [1]}) for _ in range(1_000)]
-    assert made == [{"a": [1]}]
+    assert maker.seen == [{"a": [1]}]
     assert all(each is found[0] for each in found)
 
 
@@ -39,21 +52,21 @@ def test_equal_trees_share_what_is_made_of_the_first() -> None:
     "tree", [{"a": NumberText("1.50")}, {"a": "\ud800"}, {"a": "x" * BYTES_MAX}, Raw(b'{"a":1}')]
 )
 def test_of_some_trees_nothing_is_remembered(tree: Any) -> None:
-    made: list[Any] = []
-    make = made_once(lambda tree: made.append(tree) or [tree])
+    maker = Maker()
+    make = made_once(maker)
     make(tree)
     make(tree)
-    assert len(made) == 2
+    assert len(maker.seen) == 2
 
 
 def test_where_all_trees_differ_most_are_passed_over() -> None:
-    made: list[Any] = []
-    make = made_once(lambda tree: made.append(tree) or [tree])
+    maker = Maker()
+    make = made_once(maker)
     for number in range(MISSES_MAX):
         make({"name": number})
     for _ in range(PASSED_OVER):
         make({"name": 0})
-    assert len(made) == MISSES_MAX + PASSED_OVER - 1  # The last was looked for again.
+    assert len(maker.seen) == MISSES_MAX + PASSED_OVER - 1  # The last was looked for again.
 
 
 def test_pods_of_a_template_share_their_parts() -> None:

@@ -33,6 +33,7 @@ From text to objects and back
     object_reader       from a parsed document to an object
     codec               JSON to structs and back; tolerant_reader reads what msgspec refuses
     go_types            JSON as Go types read it; repeated_trees: each of equal trees once
+    go_type_names       the names of types in errors
     plain_reader        objects of plain JSON text, straight into their structs
     raw_json            JSON of drivers inside objects
     protobuf            objects in protobuf

@@ -25,6 +25,7 @@ from mooring.api import schema
 from mooring.api.documents.scalars import NumberText
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import MapKey, Place, render
+from mooring.api.go_type_names import go_type, json_type, map_type, short_name
 from mooring.api.json_schema import read_schema
 from mooring.api.quantity import Quantity
 from mooring.api.repeated_trees import RepeatedTrees
@@ -109,7 +110,7 @@ class GoMessage:
                 continue
             for inner in schema.api_type(field.type).fields:
                 self.fields[inner.name] = _go_field(name, inner)
-                self._embedded[inner.name] = EmbeddedName(inner.name, _short(field.type))
+                self._embedded[inner.name] = EmbeddedName(inner.name, short_name(field.type))
 
     @cached_property
     def _plain(self) -> dict[str, type]:
@@ -173,7 +174,7 @@ def _unless_zero(read_value: Read, zero: Any) -> Read:
 def _list_reader(owner: str, field: schema.Field, read_item: Read) -> Read:
     def read(value: Any, place: Place, unknown: Unknown) -> Any:
         if type(value) is not list:
-            raise _mismatch(value, owner, place, f"[]{_go_type(field)}")
+            raise _mismatch(value, owner, place, f"[]{go_type(field)}")
         if "." in field.type:
             unknown.count_items(len(value), place)
         return [
@@ -187,7 +188,7 @@ def _list_reader(owner: str, field: schema.Field, read_item: Read) -> Read:
 def _map_reader(owner: str, field: schema.Field, read_item: Read) -> Read:
     def read(value: Any, place: Place, unknown: Unknown) -> Any:
         if type(value) is not dict:
-            raise _mismatch(value, owner, place, _map_type(field))
+            raise _mismatch(value, owner, place, map_type(field))
         return {
             key: _zero_of(field.type) if v is None else read_item(v, (*place, MapKey(key)), unknown)
             for key, v in value.items()
@@ -230,7 +231,7 @@ def _value_reader(owner: str, field: schema.Field) -> Read:
 
     def read(value: Any, place: Place, _: Unknown) -> Any:
         if type(value) not in accepts:
-            raise _mismatch(value, owner, place, _go_type(field))
+            raise _mismatch(value, owner, place, go_type(field))
         return _CONVERTED[field.type](value, owner, place) if field.type in _CONVERTED else value
 
     return read
@@ -239,7 +240,7 @@ def _value_reader(owner: str, field: schema.Field) -> Read:
 def _message_reader(owner: str, field: schema.Field) -> Read:
     def read(value: Any, place: Place, unknown: Unknown) -> Any:
         if type(value) is not dict:
-            raise _mismatch(value, owner, place, _go_type(field))
+            raise _mismatch(value, owner, place, go_type(field))
         return message_named(field.type).read(value, place, unknown)
 
     return read
@@ -370,71 +371,11 @@ def _refusal(what: str, owner: str, place: Place, wanted: str) -> GoMismatchErro
     # Go's path has no indexes, and names the structs that are embedded.
     parts = (part for part in place if isinstance(part, str))
     path = ".".join(f"{p.struct}.{p}" if isinstance(p, EmbeddedName) else p for p in parts)
-    words = f"json: cannot unmarshal {what} into Go struct field {_short(owner)}.{path} of type "
+    words = (
+        f"json: cannot unmarshal {what} into Go struct field {short_name(owner)}.{path} of type "
+    )
     return GoMismatchError(f"expected {wanted}, got {what}", place, f"{words}{wanted}")
 
 
 def _unreadable(error: ApiError, place: Place) -> GoMismatchError:
     return GoMismatchError(str(error), place, str(error))
-
-
-def json_type(value: Any) -> str:
-    """Return the JSON type of a value, as Go's errors name it."""
-    match value:
-        case bool():
-            return "bool"
-        case int() | float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-    return "object"
-
-
-def _short(message: str) -> str:
-    return message.rpartition(".")[2]
-
-
-# What Go reads a scalar as, where that is not its name in the table.
-_GO_TYPES = {
-    "bytes": "[]uint8",
-    "strings": "[]string",
-    "time": "string",
-    "microtime": "string",
-    "int-or-string": "int32",
-}
-
-
-def _go_type(field: schema.Field) -> str:
-    if "." in field.type:
-        version, _, name = field.type.rpartition(".")
-        return f"{version.rpartition('/')[2]}.{name}"
-    if field.name == "uid":
-        return "types.UID"
-    return _GO_TYPES.get(field.type, field.type)
-
-
-def _map_type(field: schema.Field) -> str:
-    if field.type == "quantity":
-        return "v1.ResourceList"
-    return f"map[string]{_go_type(field)}"
-
-
-def type_name(value: Any) -> str:
-    """Return the Go type that a JSON value is decoded into."""
-    match value:
-        case None:
-            return "<nil>"
-        case bool():
-            return "bool"
-        case int():
-            return "int64"
-        case float():
-            return "float64"
-        case str():
-            return "string"
-        case list():
-            return "[]interface {}"
-        case _:
-            return "map[string]interface {}"

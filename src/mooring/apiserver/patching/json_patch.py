@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.go_types import json_type, type_name
+from mooring.api.go_type_names import json_type, type_name
 from mooring.apiserver.patching.errors import bad_request, too_large, unprocessable
 from mooring.apiserver.patching.json_values import ABSENT, Tree
 

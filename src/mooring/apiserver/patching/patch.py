@@ -9,7 +9,7 @@ from __future__ import annotations
 from mooring.api.codec import parse_json
 from mooring.api.documents import KUBERNETES
 from mooring.api.errors import ApiError, DecodeError
-from mooring.api.go_types import type_name
+from mooring.api.go_type_names import type_name
 from mooring.api.kinds import Kind
 from mooring.apiserver.body_limits import check_values, read_documents
 from mooring.apiserver.patching import strategic_lists

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mooring.api.go_types import type_name
+from mooring.api.go_type_names import type_name
 from mooring.apiserver.patching import json_values
 from mooring.apiserver.patching.errors import PatchRefused, bad_request, unprocessable
 from mooring.apiserver.patching.json_values import Tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mooring.api.go_types import type_name
+from mooring.api.go_type_names import type_name
 from mooring.apiserver.patching import field_set, json_values
 from mooring.apiserver.patching.field_set import Element, FieldSet
 from mooring.apiserver.patching.json_values import ABSENT, Tree, same

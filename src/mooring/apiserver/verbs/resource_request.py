@@ -22,7 +22,8 @@ from mooring.api.documents.scalars import Schema
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import Place
 from mooring.api.gates import Gates
-from mooring.api.go_types import go_words, json_type
+from mooring.api.go_type_names import json_type
+from mooring.api.go_types import go_words
 from mooring.api.kinds import Kind
 from mooring.api.object_reader import (
     UNKNOWN_FIELDS_MAX,

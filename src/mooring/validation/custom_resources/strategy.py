@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mooring.api import names
 from mooring.api.custom_resource import CustomResource
 from mooring.api.field_path import Path, root
-from mooring.api.go_types import type_name
+from mooring.api.go_type_names import type_name
 from mooring.api.kinds import Kind
 from mooring.api.raw_json import marshal
 from mooring.kit.go_quote import go_quote

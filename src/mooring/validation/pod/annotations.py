@@ -25,7 +25,7 @@ from mooring.api.core.pod import (
 from mooring.api.errors import ApiError
 from mooring.api.field_path import Path
 from mooring.api.go_integers import parse_int64
-from mooring.api.go_types import json_type
+from mooring.api.go_type_names import json_type
 from mooring.api.meta import ObjectMeta
 from mooring.kit.go_quote import go_quote
 from mooring.validation.errors import ErrorList, forbidden, invalid
