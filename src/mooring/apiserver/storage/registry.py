@@ -38,7 +38,7 @@ from mooring.store.errors import ConflictError, KeyExistsError, KeyMissingError
 from mooring.store.keys import check_value
 
 RETRIES_MAX = 16
-SHARED_MAX = 4096  # objects that watches share
+SHARED_MAX = 2048  # objects that watches share
 SHARED_BYTES_MAX = 16 * 2**20  # as stored
 RECENT_MAX, RECENT_BYTES_MAX = 2048, 4 * 2**20
 
