@@ -30,23 +30,22 @@ from mooring.web.fleet import read_fleet
 from tests.cluster.test_page import OBJECTS, TOKENS, Cluster, _roles, meta
 from tests.web.fleets import machine, told
 
-# Certificates are made now, and are valid from a little before.
-BEGUN = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=4)
 Scenario = Callable[[Cluster, Client, "Clock"], Awaitable[None]]
 
 
-def after(minutes: int) -> Timestamp:
-    return Timestamp(BEGUN + timedelta(minutes=minutes))
-
-
 class Clock:
-    """The server's time."""
+    """The server's time: a little before now, so that its certificates are valid."""
 
     def __init__(self) -> None:
+        self._begun = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=3)
         self.minutes = 0
 
     def __call__(self) -> Timestamp:
-        return after(self.minutes)
+        return self.after(self.minutes)
+
+    def after(self, minutes: int) -> Timestamp:
+        """Return the time so many minutes after the beginning."""
+        return Timestamp(self._begun + timedelta(minutes=minutes))
 
 
 def at_cluster(folder: Path, scenario: Scenario) -> None:
@@ -109,7 +108,7 @@ def test_what_happened_before_the_first_viewer_is_shown(tmp_path: Path) -> None:
         found = await history(cluster)
         marks = [m for m in found["marks"] if m["name"] == "gone" and m["what"] == "Pending"]
         assert {mark["namespace"] for mark in marks} == {"default", "secret"}
-        assert {mark["time"] for mark in marks} == {str(after(1))}
+        assert {mark["time"] for mark in marks} == {str(clock.after(1))}
         (revision,) = {m["revision"] for m in marks if m["namespace"] == "default"}
         then = await fleet_at(cluster, revision)
         assert "default/gone" in then["pods"]
