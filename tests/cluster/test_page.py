@@ -29,11 +29,11 @@ from mooring.apiserver.http.app import PEER
 from mooring.apiserver.http.messages import Request, Response
 from mooring.apiserver.server import Assembled, assembled
 from mooring.apiserver.settings import Auditing, Settings
+from mooring.cli.ui import fetch_link
 from mooring.client.client_factory import RestConfig, in_process_client
 from mooring.client.errors import UnauthorizedError
 from mooring.client.writes import Create
 from mooring.cluster.page import page_beside
-from mooring.cluster.page_link import fetch_link
 from mooring.web.fleet import read_fleet
 from mooring.web.page import Page
 from tests.web.fleets import machine, told, waiting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,40 +24,58 @@ from mooring.client.client_factory import in_process_client
 from mooring.client.contract import Client
 from mooring.client.writes import Create, Delete, Target
 from mooring.cluster.page import page_beside
+from mooring.store.contract import Store
+from mooring.store.etcd import open_etcd
 from mooring.store.memory import MemoryStore
 from mooring.web import store_past
 from mooring.web.fleet import read_fleet
 from tests.cluster.test_page import OBJECTS, TOKENS, Cluster, _roles, meta
+from tests.store.etcdserver import find_etcd, running_etcd
 from tests.web.fleets import machine, told
 
-# Certificates are made now, and are valid from a little before.
-BEGUN = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=4)
 Scenario = Callable[[Cluster, Client, "Clock"], Awaitable[None]]
 
 
-def after(minutes: int) -> Timestamp:
-    return Timestamp(BEGUN + timedelta(minutes=minutes))
-
-
 class Clock:
-    """The server's time."""
+    """The server's time: a little before now, so that its certificates are valid."""
 
     def __init__(self) -> None:
+        self._begun = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=3)
         self.minutes = 0
 
     def __call__(self) -> Timestamp:
-        return after(self.minutes)
+        return self.after(self.minutes)
+
+    def after(self, minutes: int) -> Timestamp:
+        """Return the time so many minutes after the beginning."""
+        return Timestamp(self._begun + timedelta(minutes=minutes))
 
 
-def at_cluster(folder: Path, scenario: Scenario) -> None:
+@asynccontextmanager
+async def memory_store() -> AsyncIterator[Store]:
+    yield MemoryStore(time.monotonic)
+
+
+@asynccontextmanager
+async def etcd_store() -> AsyncIterator[Store]:
+    with running_etcd() as server:
+        async with open_etcd(server.target, root="/past/") as store:
+            yield store
+
+
+def at_cluster(
+    folder: Path,
+    scenario: Scenario,
+    stores: Callable[[], AbstractAsyncContextManager[Store]] = memory_store,
+) -> None:
     """Run a scenario in a server whose objects are there before the page."""
     clock = Clock()
 
     async def run() -> None:
-        store = MemoryStore(time.monotonic)
         settings = Settings(folder, port=0, has_rbac=True, tokens=TOKENS, compact_after_s=0)
         async with (
             asyncio.timeout(60),
+            stores() as store,
             assembled(settings, now=clock, store=store) as made,
             client_of(made) as client,
         ):
@@ -109,7 +127,7 @@ def test_what_happened_before_the_first_viewer_is_shown(tmp_path: Path) -> None:
         found = await history(cluster)
         marks = [m for m in found["marks"] if m["name"] == "gone" and m["what"] == "Pending"]
         assert {mark["namespace"] for mark in marks} == {"default", "secret"}
-        assert {mark["time"] for mark in marks} == {str(after(1))}
+        assert {mark["time"] for mark in marks} == {str(clock.after(1))}
         (revision,) = {m["revision"] for m in marks if m["namespace"] == "default"}
         then = await fleet_at(cluster, revision)
         assert "default/gone" in then["pods"]
@@ -137,7 +155,13 @@ def test_the_past_is_shown_within_the_rights_of_viewers(tmp_path: Path) -> None:
     at_cluster(tmp_path, scenario)
 
 
-def test_history_begins_where_the_store_was_compacted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stores", [memory_store, etcd_store])
+def test_history_begins_where_the_store_was_compacted(
+    tmp_path: Path, stores: Callable[[], AbstractAsyncContextManager[Store]]
+) -> None:
+    if stores is etcd_store and find_etcd() is None:
+        pytest.skip("no etcd in .tools: `python3 dev.py test` fetches it")
+
     async def scenario(cluster: Cluster, client: Client, clock: Clock) -> None:
         await make_and_remove(client, clock)
         store = cluster.made.context.registry.store
@@ -150,7 +174,7 @@ def test_history_begins_where_the_store_was_compacted(tmp_path: Path) -> None:
         assert "gone" not in {mark["name"] for mark in found["marks"]}
         assert set((await fleet_at(cluster, oldest))["nodes"]) == {"n1", "n2"}
 
-    at_cluster(tmp_path, scenario)
+    at_cluster(tmp_path, scenario, stores)
 
 
 def test_the_past_that_is_read_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
+from msgspec import Struct
 
 from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
@@ -36,10 +38,12 @@ from mooring.sources.cluster_sources import FileSource
 from mooring.sources.recordings import recording_at
 
 if TYPE_CHECKING:
+    from mooring.client.client_factory import RestConfig
     from mooring.sources.live_source import Live
     from mooring.web.feed import Feed
 
 TITLE_NAMES_MAX = 3
+LINK = "/ui/link"
 
 
 @click.command(
@@ -153,7 +157,6 @@ def source_of(sources: Sources) -> str:
 def _print_link(data_dir: Path, show: Callable[[str], None]) -> None:
     from mooring.client.client_factory import load_rest_config
     from mooring.client.errors import ClientError
-    from mooring.cluster.page_link import fetch_link
 
     kubeconfig = data_dir / "kubeconfig"
     if not kubeconfig.exists():
@@ -167,11 +170,31 @@ def _print_link(data_dir: Path, show: Callable[[str], None]) -> None:
         fail(f"the cluster in {data_dir}: {error}")
 
 
+class _Link(Struct, frozen=True):
+    url: str
+
+
+async def fetch_link(config: RestConfig) -> str:
+    """Return an address that signs its opener in as the user of a config, once.
+
+    Raise ClientError if the server cannot be reached, or has no page.
+    """
+    from mooring.client.client_factory import http_client
+    from mooring.client.contract import Request
+    from mooring.client.errors import ClientError
+
+    async with http_client(config) as client:
+        response = await client.send(Request("POST", LINK, body=b"{}"))
+    try:
+        return msgspec.json.decode(response.body, type=_Link).url
+    except msgspec.DecodeError:
+        raise ClientError(f"{config.server} has no page") from None
+
+
 async def page_line(kubeconfig: Path, where: str = "") -> str:
     """Return a line with a link to the page of a cluster; `where` names its folder."""
     from mooring.client.client_factory import load_rest_config
     from mooring.client.errors import ClientError
-    from mooring.cluster.page_link import fetch_link
 
     try:
         link = await fetch_link(load_rest_config(str(kubeconfig)))

@@ -12,7 +12,7 @@ cluster_processes    the processes that `moor up` starts
 supervisor           keeps those processes running
 state_folder         the state files of `moor up`; reset removes them
 driver_classes       DeviceClasses of bundled drivers, and the default StorageClass
-page                 the page at /ui/ beside the server; page_link asks for a link to it
+page                 the page at /ui/ beside the server
 overview             counts of a cluster's nodes, pods and devices
 slow_expressions     the CEL expressions that took the scheduler longest
 simulation           simulated nodes and the pods on them

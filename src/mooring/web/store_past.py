@@ -73,12 +73,25 @@ async def _past(
         try:
             await reader.read(begin, end)
         except TooOldError as error:
-            begin = max(begin, error.compacted or begin + 1)
+            oldest = error.compacted or await _oldest_kept(registry.store, begin + 1, end)
+            begin = max(begin, oldest)
         except _TooMuchError:
             begin = (begin + end) // 2
         else:
             return await asyncio.to_thread(History, reader.changes)
     return None
+
+
+async def _oldest_kept(store: Store, low: int, high: int) -> int:
+    """Return the oldest revision that a store keeps, for one that does not say so."""
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            await store.list(PREFIX, limit=1, at=middle)
+            high = middle
+        except TooOldError:
+            low = middle + 1
+    return low
 
 
 class _TooMuchError(Exception):

@@ -80,14 +80,11 @@ def prepare(moment: ShownMoment) -> None:
     names = list(_listed_first(moment.fleet))
     if not names:
         len(moment.published_rows)
-    for number, name in enumerate(names):
+    for name in names:
         with suppress(PageError):
-            if moment.plan is None and not number:
-                with moment.alone() as plan:
-                    _tried(moment, plan, *name)
-            if _is_asked(moment):
-                return
             explain_answer(moment, *name)
+        if _is_asked(moment):
+            return
 
 
 def _is_asked(moment: ShownMoment) -> bool:
