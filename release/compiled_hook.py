@@ -36,7 +36,7 @@ ALLOCATOR = (
 )
 SCHEDULER = (
     *("cluster", "kind_plugins", "node_ranking", "node_snapshot", "ranking_indexes"),
-    *("signature_cache", "size_ranking", "topology_state"),
+    *("plugins/node_resources", "signature_cache", "size_ranking", "topology_state"),
 )
 MODULES = (
     *(f"mooring/allocator/{name}.py" for name in ALLOCATOR),
@@ -52,6 +52,9 @@ mypy_path = .
 explicit_package_bases = True
 namespace_packages = True
 follow_imports = silent
+
+[mypy-google.*,grpc.*]
+ignore_missing_imports = True
 """
 
 

@@ -15,7 +15,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.command_classes import LazyGroup
 from mooring.cli.errors import INTERRUPTED, UNREADABLE, fail
 from mooring.cli.terminal import echo, printable, printable_message
-from mooring.kit.compiled import is_compiled
+from mooring.kit.extras import is_compiled
 from mooring.kit.printable import log_in_lines
 from mooring.kit.process_memory import collect_rarely, end_process, may_leave_memory
 from mooring.sources.errors import UnreadableError

@@ -8,6 +8,8 @@ nodes and drivers need come with extras. A module that imports one of them does 
 
 Without the package, that module and all its importers raise `MissingExtraError`, which names the
 extra. gRPC and protobuf are imported this way in `mooring.wire` alone.
+
+Compiled modules are optional, too: the wheel may have been built with them.
 """
 
 from __future__ import annotations
@@ -22,6 +24,13 @@ EXTRAS = {
     "drivers": ("google.protobuf", "grpc"),
     "server": ("cryptography", "google.protobuf", "grpc", "uvicorn"),
 }
+
+COMPILED = "mooring__mypyc"  # the extension that has the code of all compiled modules
+
+
+def is_compiled() -> bool:
+    """Return whether this installation has compiled modules."""
+    return _is_installed(COMPILED)
 
 
 class MissingExtraError(ModuleNotFoundError):
