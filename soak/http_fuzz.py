@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from mooring.store.sqlite.maintenance import check
 from soak import Outcome, Plan, Tally
@@ -95,7 +96,7 @@ class Session:
         """Read everything that is stored, and then remove most of it."""
         self._runner.run(self._look())
 
-    def ask(self, method: str, path: str, **options: str) -> Reply:
+    def ask(self, method: str, path: str, **options: Any) -> Reply:
         """Send a plain request and return the answer."""
         return self._runner.run(self._ask(method, path, **options))
 
@@ -189,7 +190,7 @@ class Session:
             self._connection.cut()
             self._connection = None
 
-    async def _ask(self, method: str, path: str, **options: str) -> Reply:
+    async def _ask(self, method: str, path: str, **options: Any) -> Reply:
         connection = await self._connected()
         async with asyncio.timeout(ANSWER_S_MAX):
             return await connection.ask(method, path, **options)

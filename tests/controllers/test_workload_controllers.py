@@ -25,9 +25,9 @@ def world_of(*values: Any) -> World:
 
 def test_names_are_those_of_kubernetes_and_all_different() -> None:
     names = [each.name for each in workload_controllers(authority="PEM")]
-    assert len(names) == len(set(names)) == 22
+    assert len(names) == len(set(names)) == 23
     assert all(name.endswith("-controller") for name in names)
-    assert len(workload_controllers(authority="")) == 21
+    assert len(workload_controllers(authority="")) == 22
 
 
 def test_a_restart_finds_everything_in_order() -> None:
