@@ -13,7 +13,7 @@ from mooring.api.gates import Gates
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand, option_with_default
 from mooring.cli.errors import fail
-from mooring.cli.gate_options import GATES, check_numa_form, gate_options, numa_node_option
+from mooring.cli.gate_options import GATES, check_numa_form, gate_options
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -23,6 +23,7 @@ from mooring.cli.program_options import (
     status_place,
     switch,
 )
+from mooring.cli.simulated_nodes import read_fleets, simulated_nodes_options
 from mooring.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -83,14 +84,9 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
     metavar="FILE",
     help="Also simulate nodes, as the user of this kubeconfig, who must be an administrator.",
 )
-@click.option(
-    "--profile",
-    "profiles",
-    multiple=True,
-    metavar="NAME[=COUNT]",
-    help="Hardware profile to simulate (with --nodes-kubeconfig); see `moor profiles`.",
+@simulated_nodes_options(
+    "Hardware profile to simulate (with --nodes-kubeconfig); see `moor profiles`."
 )
-@numa_node_option("How the drivers of simulated machines publish numaNode.")
 @program_options(lease="kube-controller-manager", metrics="127.0.0.1:10257")
 @gate_options
 def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
@@ -143,15 +139,9 @@ def _chosen(text: str) -> frozenset[str]:
 
 
 def _fleets(given: dict[str, Any]) -> list[Fleet]:
-    from mooring.cluster.simulation import fleets_of
-    from mooring.hardware import NumaNodeForm, ProfileError
-
     if given["profiles"] and not given["nodes_kubeconfig"]:
         raise click.UsageError("--profile: only with --nodes-kubeconfig")
-    try:
-        return fleets_of(given["profiles"], NumaNodeForm[given["form_name"].upper()])
-    except ProfileError as error:
-        raise click.UsageError(f"--profile: {error}") from None
+    return read_fleets(given["profiles"], given["form_name"])
 
 
 def _authority(path: Path | None) -> str:
