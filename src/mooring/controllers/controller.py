@@ -46,6 +46,11 @@ class ObjectChange:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
             self.gone = old
 
+    @property
+    def states(self) -> tuple[Any, ...]:
+        """The object before and after the change, as far as there is one."""
+        return tuple(each for each in (self.old, self.new) if each is not None)
+
 
 class Lookup(Struct, frozen=True):
     """Look an object up at the server, because the informer may be late."""

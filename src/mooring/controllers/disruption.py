@@ -61,7 +61,7 @@ class DisruptionController(Controller):
         if not isinstance(value, Pod):
             is_same = change.old and change.new and _replicas(change.old) == _replicas(change.new)
             return () if is_same else sorted(map(object_key, budgets))
-        states = [pod for pod in (change.old, change.new) if pod is not None]
+        states = change.states
         return sorted(
             object_key(each) for each in budgets if any(_selects(each, pod) for pod in states)
         )

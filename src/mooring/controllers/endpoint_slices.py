@@ -70,11 +70,11 @@ class EndpointSliceController(Controller):
 
     def _of_pod(self, objects: Indexer, change: ObjectChange) -> list[ObjectKey]:
         services = objects.by_index(Service, "namespace", change.value.metadata.namespace)
-        states = [pod for pod in (change.old, change.new) if pod is not None]
+        labels = [pod.metadata.labels for pod in change.states]
         found = []
         for service in services:
-            selector = service.spec.selector
-            if selector and any(exactly(selector).matches(p.metadata.labels) for p in states):
+            wanted = service.spec.selector
+            if wanted and any(map(exactly(wanted).matches, labels)):
                 found.append(object_key(service))
         return sorted(found)
 

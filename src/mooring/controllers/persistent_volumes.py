@@ -83,7 +83,7 @@ class PersistentVolumeBinder(Controller):
             case StorageClass():
                 return sorted(_waiting(objects, value.metadata.name))
             case Pod() if change.old is None or change.old.spec.node_name != value.spec.node_name:
-                return sorted(_key(text) for text in claims_of_pod(value))
+                return claim_keys_of_pod(value)
         return ()
 
     def reconcile(
@@ -111,6 +111,12 @@ def claims_of_pod(pod: Pod) -> tuple[str, ...]:
     return tuple(found)
 
 
+def claim_keys_of_pod(pod: Pod) -> list[ObjectKey]:
+    """Return the keys of the claims that a pod uses."""
+    keys = (text.partition("/") for text in claims_of_pod(pod))
+    return sorted((namespace, name) for namespace, _, name in keys)
+
+
 def _claim_name(pod: Pod, volume: dict[str, Any]) -> Any:
     if volume.get("ephemeral") is not None:
         return ephemeral_claim_name(pod, volume)
@@ -126,11 +132,6 @@ def ephemeral_claim_name(pod: Pod, volume: dict[str, Any]) -> str:
 def _claim_of(volume: PersistentVolume) -> tuple[str, ...]:
     claim = volume.spec.claim_ref
     return () if claim is None else (f"{claim.namespace}/{claim.name}",)
-
-
-def _key(text: str) -> ObjectKey:
-    namespace, _, name = text.partition("/")
-    return namespace, name
 
 
 def _waiting(objects: Indexer, class_name: str) -> set[ObjectKey]:

@@ -19,7 +19,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.client.indexer import Indexer, ObjectKey, object_key
 from mooring.client.writes import Update
 from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
-from mooring.controllers.persistent_volumes import CLAIM, claims_of_pod
+from mooring.controllers.persistent_volumes import CLAIM, claim_keys_of_pod, claims_of_pod
 
 
 class ClaimProtection(Controller):
@@ -39,11 +39,7 @@ class ClaimProtection(Controller):
             return (object_key(value),)
         if change.new is not None and value.status.phase not in (SUCCEEDED, FAILED):
             return ()
-        found = []
-        for text in claims_of_pod(value):
-            namespace, _, name = text.partition("/")
-            found.append((namespace, name))
-        return found
+        return claim_keys_of_pod(value)
 
     def reconcile(
         self,
