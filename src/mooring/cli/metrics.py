@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from mooring.api.documents import CORE, KUBERNETES
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, read_cluster, read_sources, source_options
@@ -212,8 +211,7 @@ def _shapes(texts: tuple[str, ...], context: Context) -> Iterator[Shape]:
 
 
 def _model(name: str, file: str, context: Context) -> ResourceClaim | ResourceClaimTemplate:
-    schema = CORE if context.extensions else KUBERNETES
-    source = FileSource((file,), False, schema)
+    source = FileSource((file,), False, context.yaml_schema)
     read = read_cluster(cluster=[], manifests=[source], context=context)
     for fault in (*read.unreadable, *read.refused):
         fail(f"--shape {name}: {fault}")

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from mooring.api.documents import CORE, KUBERNETES
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.insight.errors import ChangeTextError
 from mooring.insight.messages import Concern
 from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.whatif import AddObjects, AddTaintRule, ClusterChange, ReplaceSlices
+from mooring.insight.whatif import AddObjects, AddTaintRule, ClusterChange
 from mooring.insight.whatif.change_words import ChangeWords
 from mooring.sources.cluster_sources import FileSource, give_all
 from mooring.sources.errors import ObjectsRefusedError, UnreadableError
@@ -81,12 +80,7 @@ class ChangeReader:
         yield AddObjects(objects)
 
     def _replace_slices(self, name: str) -> Iterator[ClusterChange]:
-        slices = self._read(name).slices
-        if not slices:
-            raise ChangeTextError("there is no ResourceSlice in it")
-        drivers = tuple(sorted({each.spec.driver for each in slices}))
-        self._words.know(slices)
-        yield ReplaceSlices(drivers, slices)
+        yield self._words.replace_slices(self._read(name).slices)
 
     def _rules(self, name: str) -> Iterator[ClusterChange]:
         rules = self._read(name).taint_rules
@@ -97,9 +91,9 @@ class ChangeReader:
             yield AddTaintRule(rule)
 
     def _read(self, name: str) -> Snapshot:
-        schema = CORE if self._context.extensions else KUBERNETES
         intake = SnapshotBuilder(self._context, namespace=self._namespace)
-        give_all([FileSource((name,), self._recursive, schema)], intake)
+        source = FileSource((name,), self._recursive, self._context.yaml_schema)
+        give_all([source], intake)
         if intake.unreadable:
             raise UnreadableError("\n".join((*intake.unreadable, *intake.refused)))
         if intake.refused:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mooring.api.core.pod import Pod
-from mooring.api.documents import CORE, KUBERNETES, read
+from mooring.api.documents import read
 from mooring.api.errors import ApiError
 from mooring.api.tolerations import DeviceName
 from mooring.hardware.errors import ProfileError
@@ -19,7 +19,6 @@ from mooring.insight.whatif import (
     ChangedCluster,
     ClusterChange,
     Difference,
-    ReplaceSlices,
     apply,
     compare,
 )
@@ -74,7 +73,10 @@ def _changes(text: str, words: ChangeWords, moment: ShownMoment) -> Iterator[Clu
     word, value = (*text.strip().removeprefix("--").split(None, 1), "", "")[:2]
     if word in (ADD, REPLACE_SLICES):
         objects = _manifest(value, words, moment)
-        yield AddObjects(objects) if word == ADD else _replaced(objects)
+        try:
+            yield AddObjects(objects) if word == ADD else words.replace_slices(objects.slices)
+        except ChangeTextError as error:
+            raise UnusableError(f"{word}: {error}") from None
         return
     known_words = [each.replace("_", "-") for each in words.words]
     if word not in known_words or not value:
@@ -88,9 +90,8 @@ def _changes(text: str, words: ChangeWords, moment: ShownMoment) -> Iterator[Clu
 
 def _manifest(text: str, words: ChangeWords, moment: ShownMoment) -> Snapshot:
     builder = SnapshotBuilder(moment.context)
-    schema = CORE if moment.context.extensions else KUBERNETES
     try:
-        for document in read(text.encode(), source="manifest", schema=schema):
+        for document in read(text.encode(), source="manifest", schema=moment.context.yaml_schema):
             builder.add_document(document)
     except ApiError as error:
         raise UnusableError(f"{error}") from None
@@ -100,14 +101,6 @@ def _manifest(text: str, words: ChangeWords, moment: ShownMoment) -> Snapshot:
     objects = builder.snapshot()
     words.know(objects.objects())
     return objects
-
-
-def _replaced(objects: Snapshot) -> ReplaceSlices:
-    """Return that drivers publish these slices and no others."""
-    slices = objects.slices
-    if not slices:
-        raise UnusableError(f"{REPLACE_SLICES}: there is no ResourceSlice in it")
-    return ReplaceSlices(tuple(sorted({each.spec.driver for each in slices})), slices)
 
 
 def _answer(moment: ShownMoment, after: ChangedCluster) -> dict[str, Any]:
