@@ -1,7 +1,7 @@
 """Errors of the page: each is an answer to a request.
 
 PageError
-├── BadQuestionError      400
+├── BadQuestionError     400
 ├── NotSignedInError     401
 ├── ForbiddenError       403
 ├── NotFoundError        404

@@ -79,8 +79,7 @@ class KeptCluster:
         """Take the changes since the last snapshot; False if there is one that cannot be taken."""
         known = self._objects
         gone = [value for key, value in known.items() if key not in objects]
-        changed = [(known.get(key), value) for key, value in objects.items()
-                   if known.get(key) is not value]  # fmt: skip
+        changed = [(old, new) for key, new in objects.items() if (old := known.get(key)) is not new]
         if any(isinstance(each, RuntimeClass) for each in (*gone, *(new for _, new in changed))):
             return False
         for value in gone:

@@ -95,10 +95,9 @@ class _Painter:
             return [CLASS] * len(devices)
         of_class, selected = self._all(ask.class_selectors), self._all(ask.selectors)
         return [
-            self._question(usage, ask) if in_class and is_selected
-            else SELECTOR if in_class else CLASS
+            CLASS if not in_class else SELECTOR if not is_selected else self._question(usage, ask)
             for usage, in_class, is_selected in zip(devices, of_class, selected, strict=True)
-        ]  # fmt: skip
+        ]
 
     def _question(self, usage: DeviceUsage, ask: Ask) -> int:
         """Return the first question that a selected device fails."""
