@@ -60,7 +60,7 @@ def library_page() -> str:
     sections.append(table_of(("name", "meaning"), rows))
     for package, names in _packages():
         sections.append(f"## {package}")
-        rows = ((f"`{name}`", _first_paragraph(value)) for name, value in names.items())
+        rows = ((f"`{name}`", _meaning(value)) for name, value in names.items())
         sections.append(table_of(("name", "meaning"), rows))
     return page_of(sections)
 
@@ -106,12 +106,19 @@ def _function_section(name: str, function: Any) -> Iterator[str]:
 def _class_section(name: str, value: type) -> Iterator[str]:
     yield f"### {name}"
     yield inspect.cleandoc(value.__doc__ or "")
-    rows = [
-        (f"`{shown}`", _first_paragraph(member) if member is not None else "")
-        for shown, member in _members(value)
-    ]
+    members = list(_members(value))
+    if fields := [shown for shown, member in members if member is None]:
+        yield "```text\n" + "\n".join(fields) + "\n```"
+    rows = [(f"`{shown}`", _first_paragraph(each)) for shown, each in members if each is not None]
     if rows:
         yield table_of(("member", "meaning"), rows)
+
+
+def _meaning(value: Any) -> str:
+    """Return what a name means; for an alias, the types that it stands for."""
+    if isinstance(value, type) or callable(value):
+        return _first_paragraph(value)
+    return f"`{_shortened(str(value))}`"
 
 
 def _first_paragraph(value: Any) -> str:

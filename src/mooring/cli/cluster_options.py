@@ -116,7 +116,7 @@ def _with_options(
         has_cluster = asks or bool(profile_names) or not is_needed
         _check_usage(filenames, cluster_names, has_cluster=has_cluster)
         if at and not cluster_names:
-            raise click.UsageError("--at is a moment of a recording: give that with --on")
+            raise click.UsageError("--at needs a recording in --on")
         schema = KUBERNETES if strict else CORE
         live = [_live(kubeconfig, context, namespace)] if asks else []
         sources = Sources(
@@ -237,7 +237,7 @@ def _check_usage(
     if not (filenames or cluster_names or has_cluster):
         raise click.UsageError("nothing to look at: give -f, --on, --live or --profile")
     if (*filenames, *cluster_names).count(STDIN) > 1:
-        raise click.UsageError("standard input can be read once only: - stands there twice")
+        raise click.UsageError("standard input can be read once only: - is given twice")
 
 
 def _files(

@@ -63,9 +63,9 @@ def command(ctx: click.Context, /, gates: Gates, data_dir: Path, **given: Any) -
     """Run the API server, the scheduler and the controllers in one process until interrupted.
 
     `moor up` runs this. The scheduler, the controllers and the simulated nodes call the API
-    server directly, as the users that they are over HTTPS, with the same rights. That takes a
-    fraction of the time that HTTPS takes. `moor server`, `moor scheduler` and `moor controllers`
-    run the same programs as processes of their own.
+    server directly instead of over HTTPS, which takes a fraction of the time. They are the same
+    users and have the same permissions. `moor server`, `moor scheduler` and `moor controllers` run
+    these programs in separate processes.
 
     \b
     moor control-plane --data-dir /var/lib/mooring

@@ -69,7 +69,8 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
 @switch(
     "--use-service-account-credentials",
     default=True,
-    text="Have each controller act as its service account in kube-system, not as our own user.",
+    text="Have each controller act as its service account in kube-system, not as the user of the "
+    "kubeconfig.",
 )
 @click.option(
     "--root-ca-file",
@@ -93,13 +94,14 @@ def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
     """Run the controllers until interrupted.
 
     Runs the controllers of Dynamic Resource Allocation (ResourceClaims of pods and pod groups,
-    device taint eviction, ResourcePoolStatusRequests) and of workloads (Deployments, ReplicaSets,
-    DaemonSets, Jobs, service accounts, garbage collection). The namespace controller runs only
-    against servers that do not empty deleted namespaces themselves; Mooring's server does.
+    device taint eviction, ResourcePoolStatusRequests) and those that workloads need, such as
+    Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, EndpointSlices, PersistentVolumes,
+    PodDisruptionBudgets, service accounts and garbage collection. The namespace controller runs
+    only against servers that do not empty deleted namespaces themselves; Mooring's server does.
 
-    The explainer-controller is for clusters whose scheduler is Kubernetes': it records an Explained
-    event about each pod with claims that gets no node, with the cause that Mooring finds. It is off
-    by default.
+    The explainer-controller is for clusters that run kube-scheduler. For each pod with claims that
+    gets no node, it records an Explained event with the cause that Mooring finds. It is off by
+    default.
 
     \b
     moor controllers --kubeconfig ~/.kube/config
@@ -186,8 +188,8 @@ async def _run(
             client_of = accounts.client_of
         is_left_to_server = await empties_namespaces(client)
         if is_left_to_server and _is_named(given["controllers"], NAMESPACE_CONTROLLER):
-            text = f"{NAMESPACE_CONTROLLER}: the server at {access.server} does its work itself"
-            say(text, err=True)
+            why = f"the server at {access.server} empties namespaces itself"
+            say(f"{NAMESPACE_CONTROLLER}: not running, because {why}", err=True)
         more, client_of = await _simulation(gates, given, client_of, stack)
         program = ControllerProgram(
             client,

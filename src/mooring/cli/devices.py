@@ -161,7 +161,7 @@ def command(
         title = "Devices as they are"
         write_picture(snapshot, found, picture_file, title=title, context=given.context)
     if not found.are_nodes_known and found.devices:
-        echo("no nodes given: each device is judged as if its node were there", err=True)
+        echo("no nodes given: every device is evaluated as if its node existed", err=True)
     sys.exit(given.exit_status(FITS))
 
 

@@ -116,8 +116,8 @@ async def _make_classes(client: Client, drivers: tuple[Driver, ...], words: str)
         except ClientError as error:
             classes = ", ".join(class_names(own))
             say(
-                f"note: pods need the DeviceClasses {classes}, which could not be made: "
-                f"{error.message}; an administrator makes those that are missing: "
+                f"note: pods need the DeviceClasses {classes}, which could not be created: "
+                f"{error.message}; an administrator can create the missing ones: "
                 f"moor driver classes {words} | kubectl apply -f -",
                 err=True,
             )

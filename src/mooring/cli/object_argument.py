@@ -26,7 +26,7 @@ def subject_argument(function: F) -> F:
 def _joined(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> str | None:
     """Return `pod/x` for `pod/x` and for `pod x`, as kubectl takes both."""
     if len(words) > 2:
-        raise click.UsageError(f"one object can be named, not {len(words)} words")
+        raise click.UsageError(f"expected one KIND/NAME, not {len(words)} words")
     return "/".join(words) or None
 
 

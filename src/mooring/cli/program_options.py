@@ -272,7 +272,7 @@ def _cause(error: ClientError, server: str, remedy: str) -> str:
         case ForbiddenError():
             return f"{server}: forbidden: {error.message}{remedy}"
         case UnauthorizedError():
-            return f"{server}: the server does not know who we are: {error.message}"
+            return f"{server}: the server does not accept the credentials: {error.message}"
         case UnavailableError() if error.message.startswith("cannot reach"):
             return error.message
     return f"{server}: {error.message}{remedy}"

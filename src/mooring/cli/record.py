@@ -71,7 +71,7 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> int:
     "duration_s",
     type=Duration(1, 30 * 24 * 3600),
     default="1h",
-    help="How long to record, at most.",
+    help="Stop recording after this time.",
 )
 @option_with_default(
     "--max-size",
@@ -79,7 +79,7 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> int:
     default="100Mi",
     metavar="SIZE",
     callback=_size,
-    help="Size of the file at which recording ends.",
+    help="Stop recording when the file has this size.",
 )
 @click.option(
     "--redact",
@@ -92,7 +92,7 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> int:
     "--live",
     is_flag=True,
     expose_value=False,
-    help="Record the running cluster, as `moor record` always does; other commands need this.",
+    help="Has no effect: `moor record` always records a running cluster.",
 )
 @click.option(
     "--kubeconfig",
@@ -105,7 +105,7 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> int:
     "-n",
     "--namespace",
     metavar="NAME",
-    help="Namespace to look into if namespaces may not be listed.",
+    help="Namespace to record if you are not allowed to list namespaces.",
 )
 @gate_options
 def command(
@@ -118,11 +118,11 @@ def command(
     namespace: str | None,
     gates: Gates,
 ) -> None:
-    """Record a running cluster: its devices, claims and pods, and every change of them.
+    """Record a running cluster: its devices, claims and pods, and every change to them.
 
-    The file begins with the cluster as it is and grows by changes. It never contains Secrets or
-    ConfigMaps. All commands read it with --on, as the cluster was at its end or --at a moment;
-    `moor ui --on FILE` shows it over time.
+    The file starts with the current state of the cluster and grows with every change. It never
+    contains Secrets or ConfigMaps. All commands read it with --on: the state at its end, or at the
+    moment of --at. `moor ui --on FILE` shows it over time.
 
     \b
     moor record -o night.moorrec --duration 12h
@@ -148,7 +148,7 @@ def command(
         fail(os_error_text(error))
     if not recorder.bytes_written:
         path.unlink(missing_ok=True)
-        fail("nothing was recorded: the cluster was not read before the end")
+        fail("nothing was recorded: recording ended before the cluster was read")
     echo(f"{path}: {counted(recorder.objects, 'object')}, {recorder.bytes_written:,} bytes")
 
 

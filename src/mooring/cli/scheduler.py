@@ -70,8 +70,8 @@ def command(
     pod gets Kubernetes' message, followed by the cause that Mooring found and the first fix.
     For tools that compare the message with Kubernetes', use --explain-in event.
 
-    Everything in --config is obeyed, or the command ends with the place and the reason. Options
-    of the command line win over the file.
+    The scheduler obeys everything in --config, or exits and names the place and the reason.
+    Options of the command line take precedence over the file.
 
     \b
     moor scheduler --kubeconfig ~/.kube/config

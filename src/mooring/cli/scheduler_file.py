@@ -110,7 +110,7 @@ def _refused(file: KubeSchedulerConfiguration, *, is_alone: bool) -> Iterator[st
         ("contentType", connection.content_type),
     ):
         if text not in ("", JSON):
-            yield f"clientConnection.{name}: only {JSON} is spoken"
+            yield f"clientConnection.{name}: only {JSON} is supported"
     if file.enable_profiling:
         yield f"enableProfiling: {NO_PROFILES}"
     if file.enable_contention_profiling:

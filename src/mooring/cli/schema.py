@@ -49,7 +49,7 @@ def command(kind_name: str | None, folder: str | None, strict: bool) -> None:
     command lists all kinds with the names of their files.
 
     Editors use the schemas to complete fields, to show what they mean, and to mark mistakes.
-    Schemas know fields and types only: `moor validate` applies all of Kubernetes' rules.
+    Schemas describe fields and types only: `moor validate` applies all of Kubernetes' rules.
 
     \b
     moor schema resourceclaim --strict > claim.json
@@ -82,7 +82,7 @@ def _kind(text: str, *, strict: bool) -> Kind:
         known = listed(
             [f"{text.partition('.')[0]}.{k.version}.{k.group}".rstrip(".") for k in named]
         )
-        raise click.UsageError(f"there is no schema of {text}; there is {known}")
+        raise click.UsageError(f"there is no schema of {text}, only of {known}")
     words = {each for kind in schema_kinds(strict=strict) for each in _words(kind)}
     raise click.UsageError(f"there is no schema of {text}{similar_hint(word.lower(), words)}")
 

@@ -64,7 +64,7 @@ LOOK_EVERY_S = 3.0
     "--node/--no-node",
     "has_node",
     default=None,
-    help="Whether to run pods on this machine as a node. The default, unless --profile is given.",
+    help="Run pods on this machine as a node. The default unless --profile is given.",
 )
 @click.option(
     "--node-name",
@@ -92,8 +92,8 @@ LOOK_EVERY_S = 3.0
     "--isolate",
     "is_isolated",
     is_flag=True,
-    help="Run server, scheduler and controllers as a process each. It is slower, and uses more "
-    "memory.",
+    help="Run the server, the scheduler and the controllers in separate processes, which is slower "
+    "and uses more memory.",
 )
 @simulated_nodes_options(numa_node="How drivers publish numaNode.")
 @click.option(
@@ -118,8 +118,8 @@ def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> 
     Containers are processes of this machine, started from `command`.
 
     With --profile, the nodes are simulated machines of hardware profiles with their devices. Pods
-    bound to them become Running; pods of Jobs end as their commands say (`sleep 30`, `false`) or
-    after five seconds.
+    bound to them become Running; pods of Jobs exit as their commands would (`sleep 30`, `false`)
+    or after five seconds.
 
     \b
     moor up
@@ -264,7 +264,7 @@ async def _create_classes(view: ProgressView, is_serving: asyncio.Event, plan: C
     try:
         await _with_client(plan.folder / "kubeconfig", make)
     except ClientError as error:
-        view.line(f"classes of devices and storage are not made: {error}")
+        view.line(f"DeviceClasses and StorageClass could not be created: {error}")
 
 
 def _print_addresses(view: ProgressView, supervisor: Supervisor, plan: ClusterPlan) -> None:
@@ -285,7 +285,7 @@ async def _print_link(view: ProgressView, is_serving: asyncio.Event, plan: Clust
     try:
         link = await fetch_link(load_rest_config(str(plan.folder / "kubeconfig")))
     except ClientError as error:
-        view.line(f"there is no page: {error}")
+        view.line(f"the page is not available: {error}")
     else:
         view.line(f"page: {link} (works once; `moor ui` prints another)")
 
@@ -349,7 +349,7 @@ def _detach(folder: StateFolder, plan: ClusterPlan, where: str) -> None:
     process.terminate()
     late = [each.name for each in state.processes if not each.is_working] if state else []
     what = " and ".join(late) or "the cluster"
-    fail(f"{what} did not come to work within {START_S_MAX:g} s; see {folder.log('up').parent}")
+    fail(f"{what} did not become ready within {START_S_MAX:g} s; see {folder.log('up').parent}")
 
 
 def _arguments(plan: ClusterPlan) -> list[str]:

@@ -134,7 +134,7 @@ def exporter_families(passes: SnapshotPasses[Any]) -> Sequence[Family]:
         ),
         Gauge(
             "mooring_exporter_passes_total",
-            "Times that all was counted anew.",
+            "Passes over the cluster so far.",
             (),
             lambda: {(): passes.passes},
             is_counter=True,
@@ -147,7 +147,7 @@ def exporter_families(passes: SnapshotPasses[Any]) -> Sequence[Family]:
         ),
         Gauge(
             "mooring_exporter_last_pass_timestamp_seconds",
-            "The time of the last pass that did not fail: what is shown is of then.",
+            "Time of the last successful pass, which all other figures are from.",
             (),
             finished,
         ),

@@ -75,7 +75,7 @@ class ChangeReader:
     def _add(self, name: str) -> Iterator[ClusterChange]:
         objects = self._read(name)
         if not any(objects.objects()):
-            raise ChangeTextError("there is nothing in it that decides anything")
+            raise ChangeTextError("it contains no objects that matter here")
         self._words.know(objects.objects())
         yield AddObjects(objects)
 

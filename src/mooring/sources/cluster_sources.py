@@ -140,7 +140,7 @@ def empty_concerns(names: Sequence[str]) -> Iterator[Concern]:
     """Yield a concern about sources in which nothing is, if there are any."""
     if names:
         has = "has" if len(names) == 1 else "have"
-        meaning = "nothing of it is in the answer; was it written whole?"
+        meaning = "nothing of it is in the answer; was it written completely?"
         yield Concern("empty-file", f"{listed(names)} {has} no objects", meaning)
 
 
@@ -148,7 +148,7 @@ def _concerns(name: str, archive: Archive, intake: Taker) -> Iterable[Concern]:
     """Yield what differs between writing and reading a snapshot."""
     if archive.manifest.gates != str(intake.gates):
         fact = f"{name} was made with other feature gates"
-        yield Concern("other-gates", fact, "fields that these gates had dropped are not in it")
+        yield Concern("other-gates", fact, "it lacks the fields that those gates dropped")
 
 
 def _recording_concerns(name: str, moment: RecordedMoment) -> Iterable[Concern]:

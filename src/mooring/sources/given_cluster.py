@@ -84,4 +84,4 @@ def numa_form_problem(form: NumaNodeForm, gates: Gates) -> str | None:
     gate = Gate.DRA_LIST_TYPE_ATTRIBUTES
     if form is not NumaNodeForm.LIST or gates.enabled(gate):
         return None
-    return f"feature gate {gate} is off, and without it an attribute cannot have a list"
+    return f"feature gate {gate} is off; without it, attributes cannot be lists"

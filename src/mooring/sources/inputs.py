@@ -314,8 +314,8 @@ KUSTOMIZATION = ("Kustomization", "give what `kubectl kustomize DIR` builds of i
 PATCH = ("JSON patch file", "give what `kubectl kustomize DIR` builds of it")
 HELM_FILE = ("Helm chart file", "give what `helm template DIR` makes of it")
 HELM_TEMPLATE = ("Helm template", "give what `helm template DIR` makes of it")
-KUBECONFIG = ("kubeconfig", "--kubeconfig takes it")
-LINK = ("archived link", "pack the file itself")
+KUBECONFIG = ("kubeconfig", "use it with --kubeconfig")
+LINK = ("archived link", "put the file itself into the archive")
 
 TEMPLATE_BYTES_MAX = 256 * 1024
 _VALUES = re.compile(r"(.*[-_.])?values([-_.].*)?\.(json|ya?ml)")

@@ -173,7 +173,7 @@ def _concern(gaps: tuple[Gap, ...]) -> Concern:
     extents = "; ".join(
         _extent(spaces, [gap.struct for gap in group]) for spaces, group in by_extent
     )
-    meaning = "; ".join(dict.fromkeys(_meanings(gaps))) or "what they say is not in the answer"
+    meaning = "; ".join(dict.fromkeys(_meanings(gaps))) or "the answer does not consider them"
     return Concern("forbidden-kinds", f"not all of the cluster may be read ({extents})", meaning)
 
 

@@ -32,7 +32,7 @@ class Asking:
     async def answer(self, user: str, question: Callable[[], T]) -> T:
         """Return the answer to a question, or raise BusyError or DeadlineError."""
         if self._asked[user] >= EACH_MAX or self._asked.total() >= WAITING_MAX:
-            raise BusyError("Too many questions are under way; try again in a moment.")
+            raise BusyError("Too many questions are in progress; try again in a moment.")
         self._asked[user] += 1
         future = asyncio.get_running_loop().run_in_executor(self._pool, question)
         future.add_done_callback(lambda done: self._done(user, done))
@@ -40,7 +40,7 @@ class Asking:
             async with asyncio.timeout(self._deadline_s):
                 return await asyncio.shield(future)
         except TimeoutError:
-            text = f"There is no answer after {self._deadline_s:g} s."
+            text = f"No answer within {self._deadline_s:g} s."
             raise DeadlineError(text) from None
 
     def _done(self, user: str, future: asyncio.Future[T]) -> None:

@@ -43,7 +43,7 @@ class PageHandler(Generic[U]):
             return await self._page.answer(request, _nobody)
         except Exception:
             LOG.exception("%s %s", request.method, request.path)
-            return error_response(_FaultError("The server could not do it; its log says more."))
+            return error_response(_FaultError("The request failed; see the log of the server."))
 
 
 async def _nobody() -> None:

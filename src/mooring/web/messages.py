@@ -58,7 +58,7 @@ def check_origin(request: Request, hosts: Container[str]) -> None:
     """
     host = request.headers.get("host", "")
     if host_name(host) not in hosts:
-        text = "The page does not answer under this name. Open the address that `moor ui` prints."
+        text = "The page is not available at this host. Open the address that `moor ui` prints."
         raise ForbiddenError(text, "bad-host")
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != host:

@@ -124,7 +124,7 @@ class Page(Generic[U]):
         if user is None:
             user = await authenticate()
         if user is None:
-            raise NotSignedInError("Nobody is signed in. Run `moor ui`: it prints a new link.")
+            raise NotSignedInError("You are not signed in. Run `moor ui` to get a new link.")
         name = path.removeprefix("/")
         rights = await self._access.rights_of(user)
         view = await self.views.get(rights)
@@ -133,7 +133,7 @@ class Page(Generic[U]):
                 raise MethodError(f"Ask {name} with POST.")
             return await self._ask(name, check_post(request), view, user)
         if request.method not in ("GET", "HEAD"):
-            raise MethodError(f"{name[:40]} is read with GET.")
+            raise MethodError(f"Use GET for {name[:40]}.")
         return await self._get(name, request, view, user, rights)
 
     async def _get(
@@ -190,10 +190,10 @@ class Page(Generic[U]):
 
     def _login(self, request: Request, *, is_secure: bool) -> Response:
         if request.method != "GET":
-            raise MethodError("A link is opened with GET.")
+            raise MethodError("Use GET to open a link.")
         cookie = self.logins.redeem(request.query.get("token", ""))
         if cookie is None:
-            return message_page("This link does not work any more", LINK_HELP, 403)
+            return message_page("This link no longer works", LINK_HELP, 403)
         name = self.logins.cookie_name(request.headers.get("host", ""))
         headers = (
             ("Location", f"{PREFIX}/"),
@@ -207,12 +207,12 @@ class Page(Generic[U]):
     ) -> Response:
         """Return a new link for who has other credentials than a cookie."""
         if request.method != "POST":
-            raise MethodError("A link is made with POST.")
+            raise MethodError("Use POST to get a link.")
         if request.headers.get("content-type", "").partition(";")[0] != JSON:
             raise BadQuestionError("The content type must be application/json.")
         user = await authenticate()
         if user is None:
-            raise NotSignedInError("A link is for who has credentials of the cluster.")
+            raise NotSignedInError("Only users with credentials for the cluster get a link.")
         path = f"{PREFIX}/login?token={self.logins.link_token(user)}"
         return _json({"url": f"{self.public_url}{path}"}, request)
 
@@ -227,7 +227,7 @@ class Page(Generic[U]):
         name = path.removeprefix("/static/") if path != "/" else INDEX
         file = self._files.get(name)
         if file is None:
-            raise NotFoundError("The page has no such file.")
+            raise NotFoundError("There is no such file.")
         return file_response(file, request)
 
     def _session(self, user: U, rights: Rights) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Past:
     def _history(self) -> History:
         history = self._feed.history
         if history is None or not len(history):
-            raise UnknownTimeError("There is no history here.")
+            raise UnknownTimeError("This page has no history.")
         return history
 
     def _point(self, at: str) -> Point:

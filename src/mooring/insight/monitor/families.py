@@ -51,7 +51,7 @@ class MonitorFamilies:
         """Yield all metrics."""
         yield Gauge(
             "mooring_devices",
-            "Devices by driver, the nodes that can use them, and state, as moor devices has them.",
+            "Devices by driver, the nodes that can use them, and state, as in moor devices.",
             ("driver", "node", "state"),
             self._devices,
         )
@@ -78,7 +78,7 @@ class MonitorFamilies:
         yield from self._of_claims()
         yield Gauge(
             "mooring_folded_label_values",
-            "Values that are counted as `<other>`, or of shapes that are left out, by label.",
+            "Label values that are counted as `<other>` or, for shapes, left out, by label.",
             ("label",),
             self._folded,
         )

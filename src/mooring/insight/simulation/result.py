@@ -16,11 +16,11 @@ USE_TITLE = "Waiting pods and devices in use"
 
 
 class SimulatedPod(Struct, frozen=True, rename="camel"):
-    """What became of a pod of the trace; seconds count from the beginning of the simulation.
+    """What happened to a pod of the trace; times are seconds since the simulation began.
 
-    `start_s` and `end_s` are of its last run: a pod that was preempted starts anew, with its whole
-    duration. `wait_s` is how long it waited in all; of a pod that waits at the end, until then, and
-    `message` is what Kubernetes says about it.
+    `start_s` and `end_s` are those of its last run, on `node`: a preempted pod starts over, with its
+    whole duration. `wait_s` is the total time that it waited, and `preemptions` how often it was
+    preempted. `message` is what Kubernetes says about a pod that still waits at the end.
     """
 
     pod: str
@@ -40,12 +40,12 @@ class SimulatedPod(Struct, frozen=True, rename="camel"):
 
 
 class Sample(Struct, frozen=True, rename="camel"):
-    """A cluster at one moment.
+    """The cluster at one moment of the simulation, `at_s`.
 
-    `running` and `waiting` count pods of the trace, `used` counts devices that claims have, by
-    driver. `left_over` has a percentage for each workload: of its devices, those that would stay
-    free if the workload filled the cluster, as `moor fit` counts them, for the request that leaves
-    over the fewest; None if that is not known.
+    `running` and `waiting` count pods of the trace; `used` counts devices that claims have, by
+    driver. `left_over` has a percentage for each workload: the devices that would stay free if the
+    workload filled the cluster, as `moor fit` counts them, for the request that leaves over the
+    fewest. It is None if unknown.
     """
 
     at_s: float
@@ -56,11 +56,14 @@ class Sample(Struct, frozen=True, rename="camel"):
 
 
 class DriverUse(Struct, frozen=True, rename="camel"):
-    """The devices of a driver over the whole simulation."""
+    """How many of a driver's devices were in use over the whole simulation.
+
+    `mean_percent` is weighted by time; `peak` is the largest number of devices in use at once.
+    """
 
     driver: str
     devices: int
-    mean_percent: float  # of them in use, weighted by time
+    mean_percent: float
     peak: int
 
 

@@ -33,10 +33,10 @@ BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 class Arrival(Struct, frozen=True, kw_only=True):
-    """Pods that arrive at a moment, each like the pods of a workload.
+    """Pods that arrive at the same moment, `count` of them, all like those of one workload.
 
-    `workload` names it as KIND/NAME: a pod, an object that creates pods, a claim or a template.
-    Pods with a duration run so long and leave; others stay. Times are in seconds.
+    `workload` is the KIND/NAME of a pod, an object that creates pods, a claim or a template. Pods
+    with a duration leave after they have run that long; others stay. Times are in seconds.
     """
 
     at_s: float

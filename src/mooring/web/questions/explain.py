@@ -81,7 +81,7 @@ def answered(moment: ShownMoment, plan: Plan, namespace: str, name: str) -> Answ
     if result is None:
         raise _absent(moment, namespace, name)
     if isinstance(result, Reservation | Placed):
-        raise UnusableError(f"Nothing stops the pod: it would get node {result.node} now.")
+        raise UnusableError(f"The pod is not held up: it would get node {result.node} now.")
     if not plan.results:
         plan = replace(plan, results=(result,))
     limit = DiagnosisTimeLimit(time.monotonic, each_s=EACH_S, all_s=ALL_S)

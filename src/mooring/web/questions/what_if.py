@@ -81,7 +81,7 @@ def _changes(text: str, words: ChangeWords, moment: ShownMoment) -> Iterator[Clu
     known_words = [each.replace("_", "-") for each in words.words]
     if word not in known_words or not value:
         known = ", ".join([*known_words, ADD, REPLACE_SLICES])
-        raise BadQuestionError(f"{text[:80]!r} is no change; one begins with {known}.")
+        raise BadQuestionError(f"{text[:80]!r} is not a change; changes begin with {known}.")
     try:
         yield from words.read(word.replace("-", "_"), value)
     except (ChangeTextError, ProfileError) as error:
