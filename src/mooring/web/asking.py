@@ -1,7 +1,7 @@
-"""Questions in worker threads: a few at a time, each user in turn, and each within its time.
+"""Runs questions in worker threads: a few at a time, users in turn, each with a deadline.
 
-A thread cannot be stopped. So what takes time has limits of its own, and whoever asks is answered
-at the deadline; until the thread is done, it counts as busy.
+Threads cannot be stopped. So long computations have limits of their own, and users get an error at
+the deadline; the thread counts as busy until it is done.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from mooring.web.errors import BusyError, DeadlineError
 T = TypeVar("T")
 THREADS: Final = 2
 WAITING_MAX: Final = 32
-EACH_MAX: Final = 4  # questions of one user, waiting ones included
+EACH_MAX: Final = 4  # of one user, including waiting questions
 DEADLINE_S: Final = 20.0
 
 
 class Asking:
-    """Answers questions beside the event loop."""
+    """Answers questions outside the event loop."""
 
     def __init__(self, *, deadline_s: float = DEADLINE_S, threads: int = THREADS) -> None:
         self._deadline_s = deadline_s
@@ -48,8 +48,8 @@ class Asking:
         if not self._asked[user]:
             del self._asked[user]
         if not future.cancelled():
-            future.exception()  # whoever asked may be gone
+            future.exception()  # the user may have left
 
     def close(self) -> None:
-        """Take no more questions."""
+        """Accept no more questions."""
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""The page as a part of the API server: its users, and what they may see.
+"""The page as an extension of the API server: its users, and what they may see.
 
 API server ─ /ui/… ─► PageDoor ─► Page ─ rights of the user ─► what they may list
 """
@@ -19,14 +19,14 @@ from mooring.web.feed import Feed
 from mooring.web.page import PREFIX, Access, Page
 from mooring.web.rights import Rights
 
-RIGHTS_S: Final = 10.0  # how long rights are known
+RIGHTS_S: Final = 10.0  # how long rights are cached
 USERS_MAX: Final = 1000
 NAMESPACES_MAX: Final = 2000
 _KINDS: Final = [kind for kind in KINDS if kind.struct in FIELDS and kind.plural]
 
 
 class PageDoor:
-    """Lets users of the API server in to the page."""
+    """Serves the page to users of the API server."""
 
     prefix = PREFIX
 
@@ -47,7 +47,7 @@ class PageDoor:
 
 
 class UserRights:
-    """Asks the authorizer of the API server what a user may list, and remembers it for a while."""
+    """Asks the API server's authorizer what users may list, and caches the answers briefly."""
 
     def __init__(
         self, authorizer: Authorizer, feed: Feed, clock: Callable[[], float] = time.monotonic
@@ -57,7 +57,7 @@ class UserRights:
 
     @property
     def access(self) -> Access[User]:
-        """Users, as the page knows them."""
+        """How the page authorizes users."""
         return Access(name_of=lambda user: user.name, rights_of=self.rights_of)
 
     async def rights_of(self, user: User) -> Rights:

@@ -1,4 +1,4 @@
-"""The page: answers to its requests, for whoever may see what.
+"""The page: routes requests, and shows each user what they may see.
 
 request ─ host, origin ─ who is it ─ rights ─► view ─► fleet, events
                             │                  └─► questions ─► object, device, explain, …
@@ -57,7 +57,7 @@ Answer = Response | StreamingResponse
 
 
 class Access(NamedTuple, Generic[U]):
-    """Who looks, and what they may see."""
+    """Tells what a user may see."""
 
     name_of: Callable[[U], str]
     rights_of: Callable[[U], Awaitable[Rights]]
@@ -85,14 +85,14 @@ class Page(Generic[U]):
         self.logins: Logins[U] = Logins(clock)
         self.views = Views(feed)
         self._asking = Asking()
-        self.public_url = ""  # where links lead to
+        self.public_url = ""  # the address in links
         self.feed = feed
         self._access = access
         self._hosts = hosts
         self._files = static_files() if files is None else files
 
     async def close(self) -> None:
-        """Follow no more, and take no more questions."""
+        """Stop following the source, and accept no more questions."""
         self._asking.close()
         await self.views.close()
 
@@ -103,7 +103,7 @@ class Page(Generic[U]):
         *,
         is_secure: bool = False,
     ) -> Answer:
-        """Return the response to a request; `authenticate` knows other credentials than cookies."""
+        """Return the response to a request; `authenticate` checks credentials besides cookies."""
         try:
             check_origin(request, self._hosts)
             if request.path == f"{PREFIX}/login":
@@ -205,7 +205,7 @@ class Page(Generic[U]):
     async def _link(
         self, request: Request, authenticate: Callable[[], Awaitable[U | None]]
     ) -> Response:
-        """Return a new link for who has other credentials than a cookie."""
+        """Return a new link for a user who has credentials other than a cookie."""
         if request.method != "POST":
             raise MethodError("Use POST to get a link.")
         if request.headers.get("content-type", "").partition(";")[0] != JSON:

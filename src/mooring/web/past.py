@@ -1,6 +1,6 @@
-"""The past of what is shown: fleets and moments of earlier revisions, for some rights.
+"""Earlier revisions: their fleets and moments, as users with the same rights may see them.
 
-One scene moves through time: from one moment to another only what differs is looked at.
+One scene moves through time; going from one moment to another updates only what differs.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ POINTS_MAX: Final = 2000
 MARKS_MAX: Final = 2000
 BODIES_MAX: Final = 8
 TEXT_MAX: Final = 40
-_DEVICE: Final = "Device"  # marks of taints on devices have this kind
+_DEVICE: Final = "Device"  # the kind of marks about tainted devices
 
 
 class Past:
-    """Earlier revisions, as some rights allow to see them."""
+    """Earlier revisions, as users with the same rights may see them."""
 
     def __init__(self, feed: Feed, rights: Rights) -> None:
         self._feed, self._rights = feed, rights
@@ -45,7 +45,7 @@ class Past:
         self._bodies: LRU[int, Body] = LRU(BODIES_MAX)
 
     async def body(self, at: str) -> Body:
-        """Return the fleet of a moment."""
+        """Return the fleet at a moment."""
         point = self._point(at)
         found = self._bodies.get(point.revision)
         if found is None:
@@ -55,11 +55,11 @@ class Past:
         return found
 
     async def moment(self, at: str) -> ShownMoment:
-        """Return a moment, for questions about it."""
+        """Return a moment to ask questions about."""
         return await asyncio.to_thread(self._moment, self._point(at))
 
     def tree(self) -> dict[str, Any]:
-        """Return the moments that can be asked for, and what happened."""
+        """Return the available moments, and what happened."""
         history = self._history()
         points = history.moments
         marks = [mark for mark in history.marks if self._is_visible(mark)]
@@ -84,7 +84,7 @@ class Past:
         return history
 
     def _point(self, at: str) -> Point:
-        """Return the moment that a revision or a time means."""
+        """Return the moment of a revision or time."""
         history, text = self._history(), at[:TEXT_MAX]
         try:
             if text.isascii() and text.isdigit():
@@ -130,7 +130,7 @@ class Past:
 
 
 def _thinned(points: tuple[Point, ...]) -> Iterable[Point]:
-    """Return at most so many points: evenly chosen ones, with the first and the last."""
+    """Return at most this many points, evenly spaced, including the first and the last."""
     if len(points) <= POINTS_MAX:
         return points
     step = (len(points) - 1) / (POINTS_MAX - 1)

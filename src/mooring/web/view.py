@@ -1,11 +1,11 @@
-"""What viewers with the same rights see: one fleet, and one encoding of each change for all.
+"""What viewers with the same rights see: one fleet, with each change encoded once for all.
 
     feed ─► follower ─► scene ─► fleet ─┬─ encoded whole, when it is asked for
                                         └─ delta, encoded once ─► ring ─► each viewer
 
-A viewer has a position in the ring and waits there, so that a slow one costs nothing: when its
-place is gone, it is told to load the fleet again. The work for changes takes a bounded share of the
-time: the more it takes, the longer the next change waits.
+Each viewer has a position in the ring, so slow viewers cost nothing: when the ring has overwritten
+its position, the viewer loads the fleet again. Updates take a bounded share of the time: the longer
+one takes, the longer the next waits.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from mooring.web.rights import ALL, Rights
 from mooring.web.scene import Scene
 
 EVERY_S_MIN: Final = 0.25
-REST: Final = 9.0  # how long to wait after work, in times of the work
+REST: Final = 9.0  # the pause after an update, as a multiple of its duration
 KEEP_ALIVE_S: Final = 15.0
 IDLE_S: Final = 60.0
 SHARED_S: Final = 5.0
-PREPARED_MIN: Final = 2000  # devices; for fewer, no first question is slow
+PREPARED_MIN: Final = 2000  # with fewer devices, the first question is not slow
 RING_ENTRIES: Final = 128
 RING_BYTES: Final = 4 * 1024 * 1024
 KEEP_ALIVE: Final = b": keep-alive\n\n"
@@ -57,10 +57,10 @@ class _Step(NamedTuple):
 
 
 class View:
-    """The fleet for some rights, as long as somebody looks."""
+    """The fleet for viewers with the same rights, while there are any."""
 
     def __init__(self, feed: Feed, rights: Rights, preparing: asyncio.Lock) -> None:
-        """Take a lock: one view prepares for questions at a time."""
+        """Create a view; views share a lock, so that one at a time prepares for questions."""
         self._feed, self._rights = feed, rights
         self._preparing = preparing
         self._preparation: asyncio.Task[None] | None = None
@@ -70,7 +70,7 @@ class View:
         self._lock = threading.Lock()  # of the scene
         self._scene: Scene | None = None
         self._fleet: Fleet | None = None
-        self._latest: Fleet | None = None  # of the scene; it may not be published yet
+        self._latest: Fleet | None = None  # of the scene; perhaps not yet published
         self._moment: ShownMoment | None = None
         self._captured_s = 0.0
         self._body: tuple[Fleet, Body] | None = None
@@ -86,7 +86,7 @@ class View:
     # --- what is asked ------------------------------------------------------------------------
 
     async def body(self) -> Body:
-        """Return the whole fleet, encoded once for all who ask."""
+        """Return the whole fleet, encoded once for all viewers."""
         fleet = await self._current()
         if self._body is None or self._body[0] is not fleet:
             self._body = (fleet, await asyncio.to_thread(lambda: Body.of(fleet_tree(fleet))))
@@ -95,14 +95,14 @@ class View:
         return self._body[1]
 
     async def _prepare(self) -> None:
-        """Find out what questions will need, once and after the fleet is shown."""
+        """Compute what questions will need, once, after the fleet was sent."""
         async with self._preparing:
             await asyncio.to_thread(prepare, await self.moment())
 
     async def moment(self, *, is_fresh: bool = False) -> ShownMoment:
-        """Return what is shown, for questions about it; unless fresh, some seconds old at most.
+        """Return the moment that is shown, for questions; unless fresh, it may be some seconds old.
 
-        Questions share what they find out about a moment.
+        Questions about the same moment share their intermediate results.
         """
         await self._current()
         return await asyncio.to_thread(self._captured, is_fresh)
@@ -152,7 +152,7 @@ class View:
             while True:
                 found = [] if position is None else self._after(position)
                 if found is None:
-                    position = None  # Whoever loads the fleet again opens a stream of its own.
+                    position = None  # A client that loads the fleet again also opens a new stream.
                     yield RELOAD
                     continue
                 for entry in found:
@@ -165,7 +165,7 @@ class View:
             self.used_s = time.monotonic()
 
     def _position(self, since: int) -> int | None:
-        """Return the number of the last entry that a viewer with a revision has."""
+        """Return the number of the last entry that a viewer at a revision has."""
         assert self._fleet is not None
         for entry in self._ring:
             if entry.before == since:
@@ -173,14 +173,14 @@ class View:
         return self._number if since == self._fleet.revision else -1
 
     def _after(self, position: int) -> list[_Entry] | None:
-        """Return the entries after one; None if some are gone."""
+        """Return the entries after one, or None if the ring no longer has them all."""
         oldest = self._ring[0].number if self._ring else self._number + 1
         if position + 1 < oldest:
             return None
         return [entry for entry in self._ring if entry.number > position]
 
     async def _has_changed(self) -> bool:
-        """Wait for the next entry; False if there is none for a while."""
+        """Wait for the next entry; return False after a while without one."""
         try:
             async with asyncio.timeout(KEEP_ALIVE_S):
                 await self._changed.wait()
@@ -191,7 +191,7 @@ class View:
     # --- following the feed -------------------------------------------------------------------
 
     async def _current(self) -> Fleet:
-        """Return the fleet; the first one who asks has it made."""
+        """Return the fleet, which is built for the first viewer."""
         self.used_s = time.monotonic()
         if self._fleet is None:
             await self._feed.is_ready.wait()
@@ -253,7 +253,7 @@ class View:
         return _Step(before, after, found, time.thread_time() - began_s)
 
     def _publish(self, step: _Step) -> None:
-        """Make a step known; one that changes nothing that is shown is none."""
+        """Publish an update, unless it changes nothing that is shown."""
         change = step.change
         if change is not None and change.is_empty:
             return
@@ -274,7 +274,7 @@ class View:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody has looked for a while."""
+        """Whether there have been no viewers for a while."""
         return not self.viewers and time.monotonic() - self.used_s > IDLE_S
 
     async def close(self) -> None:
@@ -287,7 +287,7 @@ class View:
 
 
 class Views:
-    """A view for each set of rights that somebody looks with."""
+    """The views, one for each set of rights among the viewers."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
@@ -295,7 +295,7 @@ class Views:
         self._preparing = asyncio.Lock()
 
     async def get(self, rights: Rights) -> View:
-        """Return the view of some rights."""
+        """Return the view for these rights."""
         found = self._views.get(rights)
         if found is None:
             await self.prune()
@@ -304,7 +304,7 @@ class Views:
         return found
 
     async def prune(self) -> None:
-        """Close the views that nobody looks at."""
+        """Close the views without viewers."""
         for rights, view in list(self._views.items()):
             if view.is_idle:
                 del self._views[rights]

@@ -1,4 +1,4 @@
-"""Which devices an expression selects, as `moor cel` says it, painted over the fleet."""
+"""Which devices an expression selects, as in `moor cel`, painted over the fleet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PLACE: Final = re.compile(r"<input>:(\d{1,6}):(\d{1,6})")
 
 
 def cel_answer(moment: ShownMoment, expression: str) -> dict[str, Any]:
-    """Return which devices an expression selects, its cost, and what may have been meant."""
+    """Return the devices that an expression selects, its cost, and what the user may have meant."""
     gates, extensions = moment.context.gates, moment.context.extensions
     evaluator = evaluator_of(expression, compiler_for(gates, extensions=extensions))
     if isinstance(evaluator, InvalidExpression):
@@ -85,7 +85,7 @@ def _errors(report: EvaluationReport) -> Iterator[dict[str, Any]]:
 
 
 def _parts(report: EvaluationReport) -> Iterator[dict[str, Any]]:
-    """Yield the parts that decided against devices, with what they read."""
+    """Yield the parts that rejected devices, with the values that they read."""
     total = len(report.devices)
     refused: Counter[str] = Counter()
     values: dict[str, str] = {}
@@ -98,7 +98,7 @@ def _parts(report: EvaluationReport) -> Iterator[dict[str, Any]]:
 
 
 def _hints(moment: ShownMoment, expression: str) -> Iterator[str]:
-    """Yield why too few devices match, and the expression that was meant."""
+    """Yield why too few devices match, and expressions that the user may have meant."""
     published: PublishedDevices = moment.published
     if not published:
         return
@@ -114,7 +114,7 @@ def _hints(moment: ShownMoment, expression: str) -> Iterator[str]:
 
 
 def _offset(error: str, expression: str) -> int:
-    """Return where an error is, in characters; 0 if it does not say so."""
+    """Return the position of an error in characters, or 0 if unknown."""
     found = _PLACE.search(error)
     if found is None:
         return 0

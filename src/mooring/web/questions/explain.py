@@ -1,4 +1,4 @@
-"""Why a pod waits, as `moor explain` says it, and the devices of the fleet painted by it."""
+"""Why a pod waits, as in `moor explain`, and the checks that reject devices, for painting."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def explain_answer(moment: ShownMoment, namespace: str, name: str) -> dict[str, 
 
 
 def prepare(moment: ShownMoment) -> None:
-    """Find out what questions about a moment share, so that the first one is not the slowest."""
+    """Compute what questions about a moment share, so that the first one is not the slowest."""
     waiting = (pod for pod in moment.snapshot.pods if not pod.spec.node_name and is_active(pod))
     pod = next(waiting, None)
     if pod is None:
@@ -72,8 +72,8 @@ def prepare(moment: ShownMoment) -> None:
 def answered(moment: ShownMoment, plan: Plan, namespace: str, name: str) -> Answered:
     """Return the explanation and the answer for a pending pod, or raise PageError.
 
-    Where all pending pods were planned, that plan counts; else the pod is tried by itself on the
-    cluster as it is.
+    If a plan of all pending pods exists, it decides; otherwise the pod is tried alone on the
+    current cluster.
     """
     result: Placed | Result | None = _result(plan.results, namespace, name)
     if result is None and moment.plan is None:
@@ -91,7 +91,7 @@ def answered(moment: ShownMoment, plan: Plan, namespace: str, name: str) -> Answ
 
 
 class Answered(NamedTuple):
-    """The answer for a pending pod, and the plan that it was found with."""
+    """The answer for a pending pod, and the plan that led to it."""
 
     plan: Plan
     explanation: Explanation
@@ -109,9 +109,9 @@ def _result(results: Iterable[Result], namespace: str, name: str) -> Result | No
 def _tried(
     moment: ShownMoment, alone: Plan, namespace: str, name: str
 ) -> tuple[Plan, Placed | Result | None]:
-    """Return what becomes of one pod on the cluster as it is.
+    """Return the result of scheduling one pod on the current cluster.
 
-    Pods of a group are placed together, and quotas count all: these need the plan of all.
+    Pods of a group are placed together, and quotas count all pods: these need the plan of all.
     """
     for pod in alone.before.pods:
         if (pod.metadata.namespace, pod.metadata.name) != (namespace, name):
@@ -145,7 +145,7 @@ def _diagnosis(verdicts: list[NodeVerdict]) -> Diagnosis | None:
 
 
 def _requests(verdicts: list[NodeVerdict]) -> Iterator[dict[str, Any]]:
-    """Yield the funnels of the nearest node that was diagnosed."""
+    """Yield the funnels of the nearest node with a diagnosis."""
     diagnosis = _diagnosis(verdicts)
     for funnel in () if diagnosis is None else diagnosis.funnels:
         assert diagnosis is not None

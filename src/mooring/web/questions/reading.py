@@ -1,4 +1,4 @@
-"""Questions as their bodies ask them, checked."""
+"""Reads and checks the questions in request bodies."""
 
 from __future__ import annotations
 

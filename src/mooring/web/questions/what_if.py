@@ -1,4 +1,4 @@
-"""What changes would do: pods that leave and come, devices that they get, and the fleet after."""
+"""What changes would do: pods that move, their devices, and the fleet afterwards."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from mooring.web.questions.moment import ShownMoment
 
 CHANGES_MAX: Final = 50
 LINES_MAX: Final = 500
-ADD, REPLACE_SLICES = "add", "replace-slices"  # what comes after them is a manifest
+ADD, REPLACE_SLICES = "add", "replace-slices"  # a manifest follows
 
 
 def what_if_answer(moment: ShownMoment, changes: Sequence[str]) -> dict[str, Any]:
-    """Return what changes would do, each written as an option of `moor whatif`."""
+    """Return what changes would do; they are written like the options of `moor whatif`."""
     if not changes or len(changes) > CHANGES_MAX:
         raise BadQuestionError(f"changes: give 1 to {CHANGES_MAX} of them.")
     context = moment.context
@@ -182,7 +182,7 @@ def _pod_lines(found: Difference) -> Iterator[str]:
 
 
 def _device_lines(before: Fleet, after: Fleet) -> Iterator[str]:
-    """Yield how many devices of each driver are free, where that changes."""
+    """Yield how many devices of each driver are free, if that changes."""
     old, new = _free(before), _free(after)
     for driver in sorted({*old, *new}):
         was, is_ = old.get(driver, (0, 0)), new.get(driver, (0, 0))
