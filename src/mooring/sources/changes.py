@@ -1,10 +1,10 @@
-"""Changes of a cluster, written as text: what `moor whatif` and the library's `what_if` take.
+"""Changes to a cluster, written as text: what `moor whatif` and the library's `what_if` take.
 
     ("drain", "node-1")                                  DrainNode
     ("taint_device", "gpu.example.com/*/gpu-0=sick:NoExecute")   AddTaintRule
     ("add", "more-nodes.yaml")                           AddObjects
 
-Additions come first in `CHANGES`, so that the others can refer to them.
+Additions come first in `CHANGES`, so that others can refer to what they add.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mooring.sources.cluster_sources import FileSource, give_all
 from mooring.sources.errors import ObjectsRefusedError, UnreadableError
 from mooring.validation.strategy import Context
 
-# In the order in which they apply.
+# In the order in which they are applied.
 CHANGES: Final = (
     "add",
     "add_profile",
@@ -41,10 +41,10 @@ CHANGES: Final = (
 
 
 class ChangeReader:
-    """Turns texts into changes; later ones know what earlier ones add.
+    """Parses changes; later ones can refer to what earlier ones add.
 
-    A wrong text raises ChangeTextError or ProfileError; files raise UnreadableError and
-    ObjectsRefusedError, because without some of their objects the question cannot be answered.
+    Invalid text raises ChangeTextError or ProfileError; files raise UnreadableError and
+    ObjectsRefusedError, because the question needs all of their objects.
     """
 
     def __init__(
@@ -56,14 +56,14 @@ class ChangeReader:
         recursive: bool = False,
         form: NumaNodeForm = NumaNodeForm.SCALAR,
     ) -> None:
-        self.concerns: list[Concern] = []  # about the objects of files
+        self.concerns: list[Concern] = []  # about the objects in files
         self._context = context
         self._namespace = namespace
         self._recursive = recursive
         self._words = ChangeWords(known, context, namespace=namespace, form=form)
 
     def changes(self, name: str, text: str) -> Iterable[ClusterChange]:
-        """Return the changes that one text asks for; `name` is one of CHANGES."""
+        """Return the changes that a text describes; `name` is one of CHANGES."""
         of_files: Mapping[str, Callable[[str], Iterable[ClusterChange]]] = {
             "add": self._add,
             "replace_slices": self._replace_slices,
