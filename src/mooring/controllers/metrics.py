@@ -30,7 +30,10 @@ class WorkQueuesMetrics:
             "workqueue_retries_total", "Keys that failed and are retried.", labels
         )
         self.waited = Histogram(
-            "workqueue_queue_duration_seconds", "Seconds that keys waited for a worker.", _BUCKETS_S, labels
+            "workqueue_queue_duration_seconds",
+            "Seconds that keys waited for a worker.",
+            _BUCKETS_S,
+            labels,
         )
         self.worked = Histogram(
             "workqueue_work_duration_seconds", "Seconds of work on a key.", _BUCKETS_S, labels

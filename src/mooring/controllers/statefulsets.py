@@ -2,14 +2,14 @@
 
 One plan does what can be done now, in this order:
 
-1. Each ordinal that is wanted has a pod: a pod that ended is deleted, a missing one is created with
-   its claims. With OrderedReady the plan stops at the first pod that is not available yet.
-2. Pods of ordinals that are no longer wanted go, the highest first; with OrderedReady one by one,
-   while all others are available.
-3. Pods of an older revision go, the highest first, down to the partition, as many at a time as may
-   be unavailable. With OnDelete they stay until somebody deletes them.
+1. Each wanted ordinal gets a pod: finished pods are deleted, missing ones are created with their
+   claims. With OrderedReady, the plan stops at the first pod that is not available yet.
+2. Pods of ordinals that are no longer wanted are deleted, the highest first; with OrderedReady one
+   by one, while all others are available.
+3. Pods of older revisions are deleted, from the highest down to the partition, as many at a time as
+   may be unavailable. With OnDelete, they stay until a user deletes them.
 
-# monotonic: one pod after the other, as OrderedReady wants it; Parallel does not wait
+# monotonic: one pod after the other, as with OrderedReady; Parallel does not wait
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ ROLLING = "RollingUpdate"
 
 
 class StatefulSetController(Controller):
-    """Keeps the pods of stateful sets."""
+    """Maintains the pods of stateful sets."""
 
     name: ClassVar[str] = "statefulset-controller"
     kinds = (StatefulSet, Pod, ControllerRevision, PersistentVolumeClaim)
@@ -78,7 +78,7 @@ class StatefulSetController(Controller):
         index_by_namespace(objects, StatefulSet)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the sets of a change."""
+        """Return the sets that a change affects."""
         match change.value:
             case StatefulSet():
                 return (object_key(change.value),)
@@ -88,7 +88,7 @@ class StatefulSetController(Controller):
             case ControllerRevision():
                 return controller_keys(change, "StatefulSet")
             case PersistentVolumeClaim() if change.gone is not None:
-                # A pod may have waited for the claim to go.
+                # A pod may have waited for the deletion of the claim.
                 namespace = change.value.metadata.namespace
                 sets = objects.by_index(StatefulSet, "namespace", namespace)
                 return sorted(object_key(each) for each in sets if each.spec.volume_claim_templates)
@@ -97,7 +97,7 @@ class StatefulSetController(Controller):
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        """Yield the revision first, then the status, then what is to be done with pods."""
+        """Yield the revision first, then the status, then the writes of pods."""
         owner = objects.get(StatefulSet, *key)
         selector = None if owner is None else selector_of(owner)
         if owner is None or selector is None:
@@ -140,7 +140,7 @@ class StatefulSetController(Controller):
 
 
 class Scene(NamedTuple):
-    """A set with its pods: those that are wanted by ordinal, and the condemned, highest first."""
+    """A set with its pods: the wanted ones by ordinal, and the condemned ones, highest first."""
 
     owner: StatefulSet
     replicas: dict[int, Pod | None]
@@ -151,7 +151,7 @@ class Scene(NamedTuple):
 
     @classmethod
     def of(cls, owner: StatefulSet, pods: list[Pod], history: History, now: Timestamp) -> Scene:
-        """Return the pods of a set by their places."""
+        """Sort the pods of a set."""
         start = start_of(owner)
         replicas: dict[int, Pod | None] = dict.fromkeys(range(start, start + replicas_of(owner)))
         condemned: list[tuple[int, Pod]] = []
@@ -167,7 +167,7 @@ class Scene(NamedTuple):
 
     @property
     def is_monotonic(self) -> bool:
-        """Whether one pod must be available before the next is touched."""
+        """Whether each pod must be available before the next is changed."""
         return self.owner.spec.pod_management_policy != PARALLEL
 
     @property
@@ -178,13 +178,13 @@ class Scene(NamedTuple):
         return start_of(self.owner) + (said if isinstance(said, int) else 0)
 
     def is_up(self, pod: Pod | None) -> bool:
-        """Return whether a pod runs, is available and stays."""
+        """Return whether a pod runs, is available and is not being deleted."""
         if pod is None or pod.metadata.deletion_timestamp is not None:
             return False
         return is_available(pod, self.owner.spec.min_ready_seconds, self.now)
 
     def is_updated(self, pod: Pod) -> bool:
-        """Return whether a pod is of the newest revision."""
+        """Return whether a pod has the newest revision."""
         return revision_of(pod) == self.history.update.metadata.name
 
     def new_pod(self, ordinal: int) -> Pod:
@@ -202,7 +202,7 @@ class Scene(NamedTuple):
 
 
 def revision_of(pod: Pod) -> str:
-    """Return the name of the revision that a pod is of."""
+    """Return the name of a pod's revision."""
     return pod.metadata.labels.get(REVISION_HASH, "")
 
 
@@ -227,7 +227,7 @@ def _manage(objects: Indexer, scene: Scene) -> Iterator[Step]:
 
 
 def _keep(objects: Indexer, scene: Scene) -> tuple[list[Step], bool]:
-    """Return what the wanted pods need, and whether nothing else may happen before that."""
+    """Return the writes for wanted pods, and whether everything else must wait for them."""
     steps: list[Step] = []
     created = 0
     for ordinal, pod in scene.replicas.items():
@@ -263,7 +263,7 @@ def _creation(objects: Indexer, scene: Scene, ordinal: int) -> Iterator[Step]:
 
 
 def _shrink_in_order(scene: Scene) -> Iterator[Step]:
-    """Yield the deletion of the highest condemned pod, once nothing else is in the way."""
+    """Yield the deletion of the highest condemned pod, unless another pod must be waited for."""
     pod = scene.condemned[0]
     if _is_going(pod):
         return
@@ -273,7 +273,7 @@ def _shrink_in_order(scene: Scene) -> Iterator[Step]:
 
 
 def _outdated(scene: Scene) -> list[Pod]:
-    """Return the pods of older revisions that may go now, the highest ordinals first."""
+    """Return the pods of older revisions to delete now, the highest ordinals first."""
     rolling = scene.owner.spec.update_strategy.rolling_update
     said = rolling.get("maxUnavailable", 1) if isinstance(rolling, dict) else 1
     may_miss = max(1, part_of(said, replicas_of(scene.owner), rounds_up=False))
@@ -309,7 +309,7 @@ def _is_going(pod: Pod) -> bool:
 
 
 def status_of(scene: Scene, pods: list[Pod]) -> StatefulSetStatus:
-    """Return how many pods there are, of which revision; a finished rollout is the current one."""
+    """Return the status; when a rollout is finished, its revision becomes the current one."""
     owner, min_ready_s = scene.owner, scene.owner.spec.min_ready_seconds
     ready = [pod for pod in pods if pod.status.phase == RUNNING and is_ready(pod)]
     staying = [pod for pod in pods if not _is_going(pod)]

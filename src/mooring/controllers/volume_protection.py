@@ -23,7 +23,7 @@ from mooring.controllers.persistent_volumes import CLAIM, claim_keys_of_pod, cla
 
 
 class ClaimProtection(Controller):
-    """Lets deleted claims go once no pod uses them."""
+    """Removes the finalizer of deleted claims once no pod uses them."""
 
     name: ClassVar[str] = "persistentvolumeclaim-protection-controller"
     kinds = (PersistentVolumeClaim, Pod)
@@ -33,7 +33,7 @@ class ClaimProtection(Controller):
         objects.index(Pod, CLAIM, claims_of_pod)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the claims of a change: of a pod that ended or is gone, those that it used."""
+        """Return the claims that a change affects: those of pods that finished or were deleted."""
         value = change.value
         if isinstance(value, PersistentVolumeClaim):
             return (object_key(value),)
@@ -48,7 +48,7 @@ class ClaimProtection(Controller):
         now: Timestamp,
         answers: Answers,
     ) -> Iterable[Step]:
-        """Yield the write that takes the finalizer off."""
+        """Yield the write that removes the finalizer."""
         claim = objects.get(PersistentVolumeClaim, *key)
         if claim is None or claim.metadata.deletion_timestamp is None:
             return
@@ -60,7 +60,7 @@ class ClaimProtection(Controller):
 
 
 class VolumeProtection(Controller):
-    """Lets deleted volumes go once they are not bound."""
+    """Removes the finalizer of deleted volumes once they are not bound."""
 
     name: ClassVar[str] = "persistentvolume-protection-controller"
     kinds = (PersistentVolume,)
@@ -72,7 +72,7 @@ class VolumeProtection(Controller):
         now: Timestamp,
         answers: Answers,
     ) -> Iterable[Step]:
-        """Yield the write that takes the finalizer off."""
+        """Yield the write that removes the finalizer."""
         volume = objects.get(PersistentVolume, *key)
         if volume is None or volume.metadata.deletion_timestamp is None:
             return
