@@ -1,15 +1,14 @@
 """Garbage collection where custom resources are owners or dependents.
 
-The garbage collector of the controllers knows the kinds of Kubernetes, and leaves alone what a
-custom resource owns. So the server collects there, as it empties namespaces: it reads the store,
-and need not guess whether an owner is only late. Without custom
-resources it does nothing.
+The garbage collector among the controllers knows built-in kinds only, and ignores dependents of
+custom resources. The server collects these itself, as it empties namespaces: it reads the store, so
+it knows whether an owner exists. Without custom resources it does nothing.
 
 Background   dependents are deleted when all their owners are gone
-Foreground   a custom owner with `foregroundDeletion` waits for the dependents that block it
-Orphan       a custom owner with `orphan` waits until nobody refers to it any more
+Foreground   a custom owner with `foregroundDeletion` waits for its blocking dependents
+Orphan       a custom owner with `orphan` waits until no object refers to it any more
 
-# traced: an object as far as owners and dependents matter
+# traced: the part of an object that matters for garbage collection
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class _Metadata(Struct, frozen=True, rename="camel"):
 
 
 class _Traced(Struct, frozen=True):
-    """The part of an object that decides what happens to it."""
+    """The part of an object that matters for garbage collection."""
 
     metadata: _Metadata = _Metadata()
 
@@ -71,13 +70,13 @@ _decode = msgspec.json.Decoder(_Traced).decode
 
 
 class CustomResourceCollector:
-    """Deletes what nobody owns any more."""
+    """Deletes objects whose owners are all gone."""
 
     def __init__(self, server: ServerContext) -> None:
         self._server = server
         self._traced: dict[str, tuple[str, _Metadata]] = {}  # key and metadata by uid
-        self._dependents: dict[str, set[str]] = {}  # uids by the uid of an owner
-        self._waiting: dict[str, None] = {}  # uids to look at, in order
+        self._dependents: dict[str, set[str]] = {}  # uids of dependents by the uid of an owner
+        self._waiting: dict[str, None] = {}  # uids to process, in order
 
     async def run(self) -> None:
         """Follow the store while custom resources are served."""
@@ -137,7 +136,7 @@ class CustomResourceCollector:
         if known is not None:
             self._forget_owners(known[1])
             for reference in known[1].owner_references:
-                self._waiting[reference.uid] = None  # It may wait for this one.
+                self._waiting[reference.uid] = None  # An owner may wait for this object.
         if metadata.uid in self._dependents:
             self._waiting[metadata.uid] = None
 
@@ -195,7 +194,7 @@ class CustomResourceCollector:
         return any(each.uid == owner and each.block_owner_deletion for each in references)
 
     async def _judge(self, uid: str) -> None:
-        """Delete an object whose owners are all gone or wait for it; drop references to others."""
+        """Delete an object if all owners are gone or wait for it, or drop its stale references."""
         known = self._traced.get(uid)
         if known is None or known[1].deletion_timestamp is not None:
             return
@@ -225,7 +224,7 @@ class CustomResourceCollector:
     async def _is_solid(
         self, reference: _Reference, owner: Resource | None, namespace: str
     ) -> bool:
-        """Return whether an owner is there and does not wait, or is of an unknown kind."""
+        """Return whether an owner exists and does not wait, or is of an unknown kind."""
         if owner is None or (owner.namespaced and not namespace):
             return True
         where = namespace if owner.namespaced else ""
