@@ -294,7 +294,7 @@ def _autoscaler(value: HorizontalPodAutoscaler, now: Timestamp) -> list[Cell]:
 
 
 def _metric(metric: Any) -> str:
-    """Return what a metric targets; nothing here measures it."""
+    """Return the target of a metric, whose current value is unknown."""
     kind = metric.get("type", "")
     source = metric.get(f"{kind[:1].lower()}{kind[1:]}") or {}
     target = source.get("target") or {}
