@@ -1,6 +1,6 @@
-"""Defaulting: a tree with the defaults of its schema, and without nulls that it does not allow.
+"""Defaulting: adds the defaults of a schema to a tree, and drops nulls that it does not allow.
 
-Trees are never changed, so all objects share the values of a default.
+Trees are never changed in place, so objects can share default values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from mooring.validation.custom_resources.structural import MISSING, Structural
 def defaulted(value: Any, schema: Structural | None) -> Any:
     """Return a value with the defaults of its schema.
 
-    Where the schema allows no null, a null becomes the default, or is dropped if there is none.
+    Where the schema does not allow null, a null is replaced with the default, or dropped without
+    one.
     """
     return _with_defaults(_without_nulls(value, schema), schema)
 

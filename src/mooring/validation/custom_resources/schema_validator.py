@@ -1,11 +1,11 @@
-"""Validation of values by a schema, with the messages of k8s.io/kube-openapi.
+"""Validates values by a schema, with the messages of k8s.io/kube-openapi.
 
-A schema is compiled once to validators, one for each node; a validator adds what it finds to a
-Result. `anyOf` and `oneOf` show the errors of the branch that comes nearest: the one in which most
-checks succeeded (`matches`).
+A schema is compiled once to validators, one for each node, which add failures to a Result. `anyOf`
+and `oneOf` report the errors of the nearest branch: the one with most successful checks
+(`matches`).
 
-Where an update leaves a value unchanged, its errors do not count (ratcheting); those of `allOf`,
-`anyOf`, `oneOf` and `not` above it do.
+Errors of values that an update leaves unchanged are ignored (ratcheting), but not those of `allOf`,
+`anyOf`, `oneOf` and `not` above them.
 
 # name: the path of a value as kube-openapi writes it: `spec.ports[0].name`
 """
@@ -80,7 +80,7 @@ class SchemaValidator:
         return [error(base) for error in result.failures.values()]
 
     def validate(self, value: Any, name: str, old: Correlated | None = None) -> Result:
-        """Return what is wrong with a value, besides what an update leaves unchanged."""
+        """Return the failures of a value, without those of unchanged values."""
         result = Result()
         if value is None:
             self._validate_type(value, name, result)
@@ -268,7 +268,7 @@ class SchemaValidator:
             add_whole(result, f"{shown} must not validate the schema (not)")
 
     def _unratcheted(self, value: Any, name: str, old: Correlated | None) -> Result:
-        """Return what a branch finds; values below it may still be what they were."""
+        """Return the failures of a branch; unchanged values below it are still ignored."""
         result = Result()
         if value is None:
             return self.validate(value, name)
