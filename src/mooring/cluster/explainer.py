@@ -1,9 +1,9 @@
-"""The explainer: why pods with claims wait, as events, where kube-scheduler places them.
+"""The explainer: records why pods with claims wait as events, for clusters with kube-scheduler.
 
 Each pass plans the pods that have no node, and records an `Explained` event about each pod whose
 cause is new: the line that Mooring's scheduler appends to Kubernetes' message. It changes nothing
-else. A pod gets an event once a minute at most, a pass records a bounded number, and takes a
-bounded time; pods that had no turn come first in the next pass.
+else. Each pod gets at most one event a minute. A pass has a bounded duration, and records a bounded
+number of events; pods that it did not reach come first in the next pass.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ from mooring.validation.strategy import Context
 EXPLAINER: Final = "explainer-controller"
 SOURCE: Final = "mooring-explainer"
 REASON: Final = "Explained"
-EVENTS_MAX: Final = 100  # of a pass
+EVENTS_MAX: Final = 100  # per pass
 AGAIN_S: Final = 60.0  # before a pod gets another event
 
 
 class _Told(NamedTuple):
-    """What was last said about a pod, and when."""
+    """The last event about a pod, and its time."""
 
     text: str
     at: datetime
 
 
 class Told(NamedTuple):
-    """A pod, and what to say about it."""
+    """A pod, and the text of its event."""
 
     pod: Pod
     text: str
 
 
 class Explainer:
-    """Says why pods wait, whenever that changes."""
+    """Finds out why pods wait, and reports changes."""
 
     def __init__(self, gates: Gates, clock: Clock) -> None:
         self._gates, self._clock = gates, clock
         context = Context(gates=gates, now=Timestamp(clock.now()))
         self._monitor = Monitor(context, limit=lambda: EvaluationLimit(clock.monotonic))
-        self._told: dict[str, _Told] = {}  # by uid of pods that wait
+        self._told: dict[str, _Told] = {}  # by the uids of waiting pods
 
     def work(self, objects: Sequence[Any], now: datetime) -> list[Told]:
-        """Return what is new about pods of a cluster with these objects."""
+        """Return the pods of a cluster whose causes are new."""
         planned = self._monitor.plan(objects, now)
         waiting = [each for each in planned.pending if _is_ours(each.pod)]
         known = {each.pod.metadata.uid for each in waiting}
@@ -81,10 +81,10 @@ class Explainer:
         return found
 
     def _lines(self, planned: Plan, waiting: list[Pending]) -> Iterator[tuple[Pod, str]]:
-        """Yield what there is to say, pods of which nothing was said first."""
+        """Yield the events to record; pods without an event so far come first."""
         if not waiting:
             return
-        # What is remembered of one plan's cluster holds for no other.
+        # Results that are cached for one plan's cluster are wrong for others.
         summary = PendingSummary(self._clock.monotonic, self._gates)
         for each in sorted(waiting, key=lambda each: each.pod.metadata.uid in self._told):
             text = summary(planned.cluster, each.pod, each)
@@ -93,7 +93,7 @@ class Explainer:
 
 
 def _is_ours(pod: Pod) -> bool:
-    """Return whether a pod waits for devices, and its scheduler does not explain itself."""
+    """Return whether a pod waits for devices, and its scheduler does not explain why."""
     spec = pod.spec
     has_claims = bool(spec.resource_claims or pod.status.extended_resource_claim_status)
     return has_claims and spec.scheduler_name in (None, "", "default-scheduler")

@@ -1,4 +1,4 @@
-"""A new link to the page of a running cluster."""
+"""Fetches a new link to the page of a running cluster."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class _Link(Struct, frozen=True):
 
 
 async def fetch_link(config: RestConfig) -> str:
-    """Return an address that signs its opener in as the user of a config, once.
+    """Return a link that signs in as the user of a config, once.
 
-    Raise ClientError if the server cannot be reached, or has no page.
+    Raises ClientError if the server cannot be reached or has no page.
     """
     request = Request("POST", PATH, body=b"{}")
     async with http_client(config) as client:
