@@ -36,14 +36,14 @@ EVENTS_MAX: Final = 100  # per pass
 AGAIN_S: Final = 60.0  # before a pod gets another event
 
 
-class _Told(NamedTuple):
+class _LastEvent(NamedTuple):
     """The last event about a pod, and its time."""
 
     text: str
     at: datetime
 
 
-class Told(NamedTuple):
+class NewCause(NamedTuple):
     """A pod, and the text of its event."""
 
     pod: Pod
@@ -57,25 +57,25 @@ class Explainer:
         self._gates, self._clock = gates, clock
         context = Context(gates=gates, now=Timestamp(clock.now()))
         self._monitor = Monitor(context, limit=lambda: EvaluationLimit(clock.monotonic))
-        self._told: dict[str, _Told] = {}  # by the uids of waiting pods
+        self._last_events: dict[str, _LastEvent] = {}  # by the uids of waiting pods
 
-    def work(self, objects: Sequence[Any], now: datetime) -> list[Told]:
+    def work(self, objects: Sequence[Any], now: datetime) -> list[NewCause]:
         """Return the pods of a cluster whose causes are new."""
         planned = self._monitor.plan(objects, now)
         waiting = [each for each in planned.pending if _is_ours(each.pod)]
         known = {each.pod.metadata.uid for each in waiting}
-        self._told = {uid: told for uid, told in self._told.items() if uid in known}
-        found: list[Told] = []
+        self._last_events = {uid: last for uid, last in self._last_events.items() if uid in known}
+        found: list[NewCause] = []
         for pod, text in self._lines(planned, waiting):
             uid = pod.metadata.uid
-            before = self._told.get(uid)
+            before = self._last_events.get(uid)
             if before is not None and before.text == text:
                 continue
             if before is not None and now - before.at < timedelta(seconds=AGAIN_S):
                 continue
-            self._told[uid] = _Told(text, now)
+            self._last_events[uid] = _LastEvent(text, now)
             if text:
-                found.append(Told(pod, text))
+                found.append(NewCause(pod, text))
             if len(found) == EVENTS_MAX:
                 break
         return found
@@ -86,7 +86,7 @@ class Explainer:
             return
         # Results that are cached for one plan's cluster are wrong for others.
         summary = PendingSummary(self._clock.monotonic, self._gates)
-        for each in sorted(waiting, key=lambda each: each.pod.metadata.uid in self._told):
+        for each in sorted(waiting, key=lambda each: each.pod.metadata.uid in self._last_events):
             text = summary(planned.cluster, each.pod, each)
             if text is not None:
                 yield each.pod, text
@@ -112,7 +112,7 @@ class ExplainerProgram:
     ) -> None:
         clock = around.clock
         self._recorder = EventRecorder(client, SOURCE, clock=clock, random=around.random)
-        self._passes: SnapshotPasses[list[Told]] = SnapshotPasses(
+        self._passes: SnapshotPasses[list[NewCause]] = SnapshotPasses(
             "explainer",
             informers,
             Explainer(around.gates, clock).work,
@@ -127,6 +127,6 @@ class ExplainerProgram:
         async with self._recorder.running():
             await self._passes.run()
 
-    def _record(self, told: list[Told]) -> None:
-        for pod, text in told:
+    def _record(self, causes: list[NewCause]) -> None:
+        for pod, text in causes:
             self._recorder.record(RecordEvent(pod, REASON, text, action="Explaining"))

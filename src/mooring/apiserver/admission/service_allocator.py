@@ -48,7 +48,7 @@ def cluster_ip_range(gates: Gates) -> str:
     return CLUSTER_IP_RANGE if gates.preset is Preset.MOORING else KUBERNETES_RANGE
 
 
-class RecentlyGiven:
+class RecentAllocations:
     """Recent allocations for services that may not be stored yet; the oldest are dropped."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -78,7 +78,7 @@ class ServiceAllocator:
     ) -> None:
         self._cache = cache
         self._network = IPv4Network(cluster_ips)
-        self._given = RecentlyGiven(monotonic)
+        self._given = RecentAllocations(monotonic)
         self._next = 0
 
     @property
