@@ -157,7 +157,7 @@ def _consequences(each: PodChange) -> Iterator[str]:
     """Yield short consequences for a pod."""
     match each.kind:
         case PodChangeKind.LOST:
-            yield "nothing makes it anew"
+            yield "nothing recreates it"
         case PodChangeKind.RESTARTS:
             yield "comes back to where it was"
         case PodChangeKind.GAINS | PodChangeKind.NEW:
