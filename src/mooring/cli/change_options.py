@@ -108,7 +108,7 @@ def read_changes(changes: ChangeValues, given: ClusterInput) -> list[RequestedCh
 
 
 def _made(reader: ChangeReader, field: str, value: str, name: str) -> list[ClusterChange]:
-    """Return the changes of one option, or end: without all of them there is no answer."""
+    """Return the changes of one option, or exit: the answer needs all of them."""
     try:
         return list(reader.changes(field, value))
     except ObjectsRefusedError as error:

@@ -36,7 +36,7 @@ LINES_SHOWN_MAX = 100
 
 
 class ClusterInput(GivenCluster, frozen=True):
-    """The input of a command; what is odd about it, refused or unreadable is printed already."""
+    """The input of a command; warnings and errors about it have been printed."""
 
     def exit_status(self, answer: int) -> int:
         """Return the status to exit with: what could not be used outweighs the answer."""
@@ -45,7 +45,7 @@ class ClusterInput(GivenCluster, frozen=True):
         return DOES_NOT_FIT if self.refused else answer
 
     def end_without(self, text: str) -> NoReturn:
-        """End because a named object is not there: a usage error if everything could be read."""
+        """Exit because an object does not exist: a usage error, if everything could be read."""
         if self.unreadable:
             fail(f"{text}; not everything could be read")
         raise click.UsageError(printable(text))
@@ -202,7 +202,7 @@ _OPTIONS = (
 
 def read_sources(sources: Sources) -> ClusterInput:
     """Return the content of the sources, after printing what is odd about it."""
-    with garbage_collection_paused():  # What is read stays.
+    with garbage_collection_paused():  # Objects that were read stay until the command ends.
         given = read_cluster(**sources._asdict())
     keep_what_exists()
     _print_findings(given)
@@ -247,7 +247,7 @@ def _files(
 
 
 def _live(kubeconfig: str, context: str, namespace: str | None) -> Live:
-    from mooring.sources.live_source import find_live  # needs what talks HTTP
+    from mooring.sources.live_source import find_live  # imports the HTTP client
 
     return find_live(kubeconfig, context, namespace)
 

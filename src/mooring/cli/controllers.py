@@ -126,7 +126,7 @@ def _is_named(text: str, controller: str) -> bool:
 
 
 def _chosen(text: str) -> frozenset[str]:
-    """Return the names of the controllers to run, or refuse a name that there is not."""
+    """Return the names of the controllers to run, or raise UsageError for unknown names."""
     from mooring.cluster.programs import CONTROLLERS, OFF_BY_DEFAULT
 
     asked = [part.strip() for part in text.split(",") if part.strip()]
@@ -201,7 +201,7 @@ async def _run(
             ends_namespaces=not is_left_to_server,
         )
         if EXPLAINER in chosen:
-            # It is none of Kubernetes', so it has no account of its own.
+            # Kubernetes does not have it, so it has no account of its own.
             program.beside = (ExplainerProgram(client, context, program.informers),)
         await run_as_leader(
             program,

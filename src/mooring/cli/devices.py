@@ -324,7 +324,7 @@ class DeviceFilter(NamedTuple):
         ]
 
     def unknown_names(self, devices: Sequence[DeviceUsage], snapshot: Snapshot) -> Iterator[str]:
-        """Yield a message for each name that nothing of the input has: it may be misspelled."""
+        """Yield a message for each name that does not occur in the input, and may be misspelled."""
         if not devices:
             return
         pinned = {each.node_selection.node for each in devices} - {""}

@@ -166,14 +166,14 @@ async def _serve(
 
 
 class Publishing(Protocol):
-    """A driver that runs, as far as it is waited for."""
+    """A running driver whose devices can be waited for."""
 
     async def wait_published(self) -> None:
-        """Wait until the driver's devices are published; raises what prevents that."""
+        """Wait until the driver's devices are published; raise the error that prevents it."""
 
 
 async def announce(what: str, running: Sequence[Publishing]) -> None:
-    """Say that drivers run once their devices are published; without a server, in the end too."""
+    """Report that drivers run, once their devices are published or the server is unreachable."""
     import asyncio
 
     with suppress(TimeoutError):

@@ -81,7 +81,7 @@ class Moor(LazyGroup):
             with _printable_errors():
                 return super().invoke(ctx)
         except UnreadableError as error:
-            fail(str(error))  # The text of a large file is read again when an answer quotes it.
+            fail(str(error))  # Answers read the text of a large file again to quote it.
         except KeyboardInterrupt:
             echo("\nstopped before there was an answer", err=True)
             ctx.exit(INTERRUPTED)

@@ -197,7 +197,7 @@ async def _serve(
 
 
 def _shapes(texts: tuple[str, ...], context: Context) -> Iterator[Shape]:
-    """Yield the shapes of --shape; end where a file cannot be used."""
+    """Yield the shapes of --shape, or exit if a file cannot be used."""
     names: set[str] = set()
     for text in texts:
         name, equals, file = text.partition("=")

@@ -32,7 +32,7 @@ def _joined(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> st
 
 @contextmanager
 def objects_of(given: ClusterInput) -> Iterator[None]:
-    """End if an object is named that the input does not have; see `ClusterInput.end_without`."""
+    """Exit if the input does not have a named object; see `ClusterInput.end_without`."""
     try:
         yield
     except UnknownObjectError as error:

@@ -203,7 +203,7 @@ def status_place(place: ListenAddress | None, given: dict[str, Any]) -> ListenAd
 
 
 def _self_signed(folder: Path, host: str) -> tuple[Path, Path]:
-    """Return the files of a certificate and its key, made if there are none; or end."""
+    """Return the files of a certificate and its key, and create them if necessary; or exit."""
     from mooring.apiserver.auth.credentials import self_signed_files
     from mooring.apiserver.errors import CredentialsError
 

@@ -1,4 +1,4 @@
-"""`moor record`: a running cluster over time, as one file that grows by changes."""
+"""`moor record`: records a running cluster and its changes in one file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EVERY_S = 1.0
 
 def _target(_: click.Context, __: click.Parameter, path: Path) -> Path:
     if path.suffix != SUFFIX:
-        # Commands know a recording by what is in it, people by its name.
+        # For people: commands recognize a recording by its content.
         raise click.BadParameter(f"'{path}' does not end in {SUFFIX}")
     return path
 
@@ -164,11 +164,11 @@ class Recorder:
 
     @property
     def is_full(self) -> bool:
-        """Whether the file has its size."""
+        """Whether the file has reached its maximum size."""
         return self.bytes_written >= self._bytes_max
 
     def write(self, moment: Moment, written: Iterable[Any], removed: Iterable[ObjectKey]) -> None:
-        """Write the changes of a moment; the first one is the first state."""
+        """Write the changes of a moment, of which the first is the initial state."""
         values = list(written)
         if not self.bytes_written:
             self._put(self._writer.begin(Header(self._gates, self._redacts, len(values))))
@@ -180,7 +180,7 @@ class Recorder:
         self.finish()
 
     def finish(self) -> None:
-        """Write what is not written yet."""
+        """Write pending changes."""
         self._put(self._writer.frame())
 
     def _put(self, data: bytes) -> None:

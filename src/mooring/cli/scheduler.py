@@ -91,10 +91,10 @@ def command(
 
 
 def explaining(config: SchedulerConfig, chosen: str | None, preset: str) -> SchedulerConfig:
-    """Return a configuration that explains where it was said, or else where the preset has it.
+    """Return a configuration that explains where the option says, or else where the preset does.
 
-    Whoever wants Kubernetes' gates compares with Kubernetes, and wants its messages as they are.
-    Where conditions have more than Kubernetes says, those of composite groups have it, too.
+    Users of Kubernetes' gates compare with Kubernetes, and want its messages unchanged. If
+    conditions have more than Kubernetes' messages, those of composite groups do, too.
     """
     from mooring.scheduler.live import ExplainIn
 

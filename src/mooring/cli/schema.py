@@ -68,7 +68,7 @@ def command(kind_name: str | None, folder: str | None, strict: bool) -> None:
 
 
 def _kind(text: str, *, strict: bool) -> Kind:
-    """Return the kind of a name as kubectl takes it, or raise UsageError."""
+    """Return the kind with a name that kubectl would accept, or raise UsageError."""
     word, _, api = text.partition(".")
     word = SHORT_NAMES.get(word.lower(), word)
     version, _, group = api.partition(".")

@@ -1,4 +1,4 @@
-"""`moor simulate`: how long do pods wait, and how well are the devices used?"""
+"""`moor simulate`: simulates how long pods wait, and how well devices are used."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _read(name: str | None) -> list[Arrival]:
 
 
 def _drawn(rates: Iterable[str], seed: int, until_s: float | None) -> Iterator[Arrival]:
-    """Yield arrivals at random; each workload has its own, whatever the others are."""
+    """Yield random arrivals; those of one workload do not depend on the other workloads."""
     for text in rates:
         found = _RATE.fullmatch(text)
         if found is None:
