@@ -1,4 +1,4 @@
-"""The list of every built-in kind of Kubernetes, with what becomes of its objects here."""
+"""The list of all built-in kinds of Kubernetes, with what Mooring does with their objects."""
 
 from __future__ import annotations
 

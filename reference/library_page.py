@@ -1,7 +1,7 @@
-"""The page of the library's interface, and its listing, made from signatures and docstrings.
+"""Generates the page of the library's interface, and its listing, from signatures and docstrings.
 
-`python -m reference.library_page` prints the listing that tests/library/surface.txt keeps: a
-change of the interface is a decision, which that file shows.
+`python -m reference.library_page` prints the listing in tests/library/surface.txt, which makes each
+change of the interface visible and deliberate.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _lines(name: str, value: Any) -> Iterator[str]:
 
 
 def _members(value: type) -> Iterator[tuple[str, Any]]:
-    """Yield how public members are written, each with what has its docstring."""
+    """Yield the public members as text, each with the object that has its docstring."""
     if issubclass(value, Enum):
         yield from ((f"{each.name} = {each.value!r}", None) for each in value)
     fields = getattr(value, "__struct_fields__", ())

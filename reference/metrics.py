@@ -107,7 +107,7 @@ def _controllers() -> Iterator[Family]:
 
 def _exporter() -> Iterator[Family]:
     yield from MonitorFamilies(Figures, lambda: EPOCH).families()
-    passes: Any = None  # Nothing is asked of it for names.
+    passes: Any = None  # Not needed for the names.
     yield from exporter_families(passes)
 
 
