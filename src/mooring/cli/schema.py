@@ -82,7 +82,7 @@ def _kind(text: str, *, strict: bool) -> Kind:
         known = listed(
             [f"{text.partition('.')[0]}.{k.version}.{k.group}".rstrip(".") for k in named]
         )
-        raise click.UsageError(f"there is no schema of {text}, only of {known}")
+        raise click.UsageError(f"there is no schema of {text}; there is {known}")
     words = {each for kind in schema_kinds(strict=strict) for each in _words(kind)}
     raise click.UsageError(f"there is no schema of {text}{similar_hint(word.lower(), words)}")
 

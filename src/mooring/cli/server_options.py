@@ -37,7 +37,7 @@ def _address(_: click.Context, __: click.Parameter, text: str) -> str:
     except ValueError:
         raise click.BadParameter(f"{text!r} is no IP address") from None
     if address.is_unspecified:
-        raise click.BadParameter(f"{text!r} is not an address that clients can reach")
+        raise click.BadParameter(f"{text!r} is no address that clients can reach")
     return str(address)
 
 
