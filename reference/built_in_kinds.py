@@ -1,4 +1,4 @@
-"""The list of every built-in kind of Kubernetes, with what becomes of its objects here."""
+"""The list of all built-in kinds of Kubernetes, with what Mooring does with their objects."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _INTRODUCTION = """\
 ## Every built-in kind of Kubernetes 1.37
 
 - **acts**: something in Mooring reads the objects and does what they ask for.
-- **data only**: objects are validated, stored, served and watched; nothing in Mooring acts on
-  them, and Kubernetes' own components or yours may. Where that can mislead, the answer to a
-  creation has a warning.
+- **data only**: Mooring validates, stores and serves the objects, but does not act on them;
+  Kubernetes' components or your own may. Where that could mislead you, the server warns when you
+  create an object.
 - **refused**: the server does not have the kind.
 """
 _SHOWN = {Role.ACTS: "acts", Role.DATA: "data only", Role.REFUSED: "refused"}
@@ -25,4 +25,4 @@ def built_in_section() -> str:
         served = [version for version in kind.api_versions if (version, kind.name) in CATALOGUE]
         role = _SHOWN[kind.role if served else Role.REFUSED]
         rows.append((f"`{kind.name}`", ", ".join(kind.api_versions), role, kind.words))
-    return f"{_INTRODUCTION}\n{table_of(('kind', 'versions', 'role', 'what becomes of it'), rows)}"
+    return f"{_INTRODUCTION}\n{table_of(('kind', 'versions', 'role', 'what happens'), rows)}"

@@ -1,7 +1,7 @@
-"""What is made from the chart: its README, and the kustomize base.
+"""Generates the chart's README and the kustomize base.
 
 `python -m reference.chart` writes both, or with --check says which are stale. The base is the chart
-with its default values, as plain manifests; helm renders it, which `dev.py` puts into .tools.
+with its default values, as plain manifests, rendered by the helm that `dev.py` puts into .tools.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KUBE_VERSION: Final = "1.37"
 NAMESPACE: Final = "mooring"
 MADE: Final = "# Made from deploy/chart/mooring by `python3 dev.py docs`. Do not edit.\n"
 
-# What only Helm needs to know.
+# Labels that only Helm needs.
 _OF_HELM = re.compile(r"^ *(helm\.sh/chart|app\.kubernetes\.io/managed-by): .*\n", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: mooring/templates/(\w+)\.yaml\n", re.MULTILINE)
 
@@ -49,7 +49,7 @@ helm install mooring deploy/chart/mooring --namespace mooring --create-namespace
 
 
 class NoHelmError(Exception):
-    """Helm could not be had."""
+    """Helm is not available."""
 
 
 def rendered(*options: str) -> str:

@@ -1,4 +1,4 @@
-"""The commands of the command line, with what reference and manual pages say about options."""
+"""The commands of `moor` and their options, for reference and manual pages."""
 
 from __future__ import annotations
 

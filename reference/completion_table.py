@@ -1,4 +1,4 @@
-"""The table that completion in shells reads, made of the commands: names, options, values."""
+"""Generates the table for completion in shells from the commands: names, options, values."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _values() -> Tree:
 
 
 def _sentence(text: str) -> str:
-    """Return the first sentence of a help text, as far as a line of a menu has room for it."""
+    """Return the first sentence of a help text, truncated to fit into a line of a menu."""
     words = " ".join(text.replace("\b", "").split())
     sentence = words.partition(". ")[0].removesuffix(".")
     if len(sentence) <= HELP_LENGTH_MAX:

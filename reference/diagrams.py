@@ -1,5 +1,5 @@
-"""Drawings made from what they show: the layers of the packages, the funnel of an explanation, and
-the life of a claim.
+"""Drawings generated from code and answers: the layers of the packages, the funnel of an
+explanation, and the life of a claim.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _bar(y: int, count: int, whole: int, label: str) -> str:
 
 
 class Step(NamedTuple):
-    """A step in the life of a claim: who acts, and what the claim then says."""
+    """A step in the life of a claim: the actor, and the state of the claim afterwards."""
 
     name: str
     actor: str
@@ -198,7 +198,7 @@ def claim_life() -> str:
     """Return the life of a ResourceClaim from creation to deletion."""
     boxes = [_step(number, step) for number, step in enumerate(STEPS)]
     arrows = [_arrow(boxes[number], boxes[number + 1]) for number in range(len(boxes) - 1)]
-    # A claim that nobody made from a template is there for the next pod.
+    # A claim that was not created from a template remains for the next pod.
     back = boxes[STEPS.index(next(step for step in STEPS if step.name == "deallocated"))]
     target = boxes[1]
     side = back.x + BOX_WIDTH // 2 - 40

@@ -1,4 +1,4 @@
-"""What the drawings of the documents share: a canvas, boxes with text, arrows and bars, as SVG.
+"""The common parts of the documentation's drawings: canvas, boxes with text, arrows, as SVG.
 
 They have the style sheet of the topology picture, so they are readable in light and dark.
 """

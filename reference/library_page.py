@@ -1,7 +1,7 @@
-"""The page of the library's interface, and its listing, made from signatures and docstrings.
+"""Generates the page of the library's interface, and its listing, from signatures and docstrings.
 
-`python -m reference.library_page` prints the listing that tests/library/surface.txt keeps: a
-change of the interface is a decision, which that file shows.
+`python -m reference.library_page` prints the listing in tests/library/surface.txt, which makes each
+change of the interface visible and deliberate.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def library_page() -> str:
     sections.append(table_of(("name", "meaning"), rows))
     for package, names in _packages():
         sections.append(f"## {package}")
-        rows = ((f"`{name}`", _first_paragraph(value)) for name, value in names.items())
+        rows = ((f"`{name}`", _meaning(value)) for name, value in names.items())
         sections.append(table_of(("name", "meaning"), rows))
     return page_of(sections)
 
@@ -106,12 +106,19 @@ def _function_section(name: str, function: Any) -> Iterator[str]:
 def _class_section(name: str, value: type) -> Iterator[str]:
     yield f"### {name}"
     yield inspect.cleandoc(value.__doc__ or "")
-    rows = [
-        (f"`{shown}`", _first_paragraph(member) if member is not None else "")
-        for shown, member in _members(value)
-    ]
+    members = list(_members(value))
+    if fields := [shown for shown, member in members if member is None]:
+        yield "```text\n" + "\n".join(fields) + "\n```"
+    rows = [(f"`{shown}`", _first_paragraph(each)) for shown, each in members if each is not None]
     if rows:
         yield table_of(("member", "meaning"), rows)
+
+
+def _meaning(value: Any) -> str:
+    """Return what a name means; for an alias, the types that it stands for."""
+    if isinstance(value, type) or callable(value):
+        return _first_paragraph(value)
+    return f"`{_shortened(str(value))}`"
 
 
 def _first_paragraph(value: Any) -> str:
@@ -137,7 +144,7 @@ def _lines(name: str, value: Any) -> Iterator[str]:
 
 
 def _members(value: type) -> Iterator[tuple[str, Any]]:
-    """Yield how public members are written, each with what has its docstring."""
+    """Yield the public members as text, each with the object that has its docstring."""
     if issubclass(value, Enum):
         yield from ((f"{each.name} = {each.value!r}", None) for each in value)
     fields = getattr(value, "__struct_fields__", ())

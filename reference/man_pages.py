@@ -1,4 +1,4 @@
-"""Manual pages of all commands, in the language of man(7), from the same source as cli.md."""
+"""Generates the manual pages of all commands, in man(7), from the same source as cli.md."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _depth(context: click.Context) -> int:
 
 
 def _exit_status(epilog: str) -> Iterator[str]:
-    """Yield the section on exit statuses; what else stands there is a section of notes."""
+    """Yield the section on exit statuses; other text of the epilog becomes a section of notes."""
     if _ENDING.match(epilog):
         yield ".SH EXIT STATUS"
         yield from _paragraphs(_ENDING.sub("", epilog))

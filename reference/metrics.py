@@ -27,13 +27,13 @@ from reference.markdown import MADE, page_of, table_of
 OURS = "mooring_"
 
 _INTRODUCTION = """\
-Every program tells what it counts in the text format of Prometheus. Names that begin with
+Every program exports its metrics in the text format of Prometheus. Names that begin with
 `mooring_` are Mooring's own. All others are Kubernetes', with the types, labels and buckets of
 Kubernetes 1.37; names in brackets are those of the KEPs, for the same numbers.
 
-- Numbers are exact: whole ones are written in full, others with the fewest digits that read back
+- Numbers are exact: integers are written in full, others with the fewest digits that read back
   as the same number.
-- A combination of labels appears once there is something to tell of it.
+- A combination of labels appears once there is a value for it.
 - With `moor up`, `moor status` shows the addresses of all programs.
 - Only users who may `get` the path can read it:
   [read the metrics](../how-to/run-a-cluster.md#read-the-metrics).
@@ -107,7 +107,7 @@ def _controllers() -> Iterator[Family]:
 
 def _exporter() -> Iterator[Family]:
     yield from MonitorFamilies(Figures, lambda: EPOCH).families()
-    passes: Any = None  # Nothing is asked of it for names.
+    passes: Any = None  # Not needed for the names.
     yield from exporter_families(passes)
 
 

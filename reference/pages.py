@@ -160,15 +160,16 @@ def _paragraph(text: str) -> str:
 
 
 _KINDS_INTRODUCTION = """\
-What Mooring reads, by API group.
+The kinds that Mooring reads, by API group.
 
-- *Versions*: objects are stored in the first. *Extension* marks a version that Kubernetes 1.37
-  does not serve; `--strict` does not know it.
-- *Scope*: `file` marks kinds that no server serves; they are read from files.
-- *Checked*: **rules** is Kubernetes' rules for the kind ([differences](../differences.md) tells
-  what is left out), **metadata** the rules for metadata only, **nothing** that it is only read.
-- *Unknown fields* are **reported**, with a warning or with `--strict` an error, or **kept**:
-  Mooring declares the fields that it uses and passes the others on."""
+- *Versions*: Mooring stores objects in the first version. *Extension* marks versions that
+  Kubernetes 1.37 does not serve; `--strict` rejects them.
+- *Scope*: `file` marks kinds that no server serves; Mooring reads them from files.
+- *Checked*: **rules** means that Mooring applies Kubernetes' rules for the kind (see
+  [differences](../differences.md) for exceptions), **metadata** that it checks the metadata only,
+  and **nothing** that it only reads the objects.
+- *Unknown fields* are **reported** as warnings, or as errors with `--strict`, or they are **kept**:
+  Mooring declares the fields that it uses and passes on the others."""
 
 
 def kinds_page() -> str:
@@ -178,7 +179,9 @@ def kinds_page() -> str:
         MADE,
         _KINDS_INTRODUCTION,
     ]
-    for group, kinds in groupby(KINDS, key=attrgetter("group")):
+    groups = list(dict.fromkeys(kind.group for kind in KINDS))
+    in_groups = sorted(KINDS, key=lambda kind: groups.index(kind.group))
+    for group, kinds in groupby(in_groups, key=attrgetter("group")):
         columns = (
             "kind",
             "versions",

@@ -1,4 +1,4 @@
-"""Plots of what benchmarks recorded in docs/data, as bars: one picture for each record."""
+"""Bar charts of the benchmark records in docs/data, one for each record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOOKS = ("c0", "c1", "c4")
 
 
 def plots() -> dict[str, Any]:
-    """Return a function that draws it for each record, by the name of the picture."""
+    """Return a drawing function for each record, by the name of the picture."""
     return {f"bench-{path.stem}.svg": partial(plot, path) for path in sorted(DATA.glob("*.json"))}
 
 

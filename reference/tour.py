@@ -1,7 +1,7 @@
-"""Record the tour of the page: `python -m reference.tour` writes docs/pictures/page-tour.gif.
+"""Records the tour of the page: `python -m reference.tour` writes docs/pictures/page-tour.gif.
 
-Starts a cluster of simulated machines, runs the example training on it, asks the page what its
-users ask, and keeps a picture of each answer. A GIF is written here rather than by a library: a
+Starts a cluster of simulated machines, runs the example training on it, uses the page as its users
+would, and takes a picture after each step. The module writes the GIF itself, without a library: a
 palette of the most frequent colours, and for each picture the rectangle that changed.
 """
 
@@ -73,7 +73,7 @@ def main() -> None:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[tuple[str, Callable[[int], None]]]:
-    """Run a cluster with the example training; return a link to its page, and what scales it."""
+    """Run a cluster with the example training; return a link to its page and what scales it."""
     place = ("--data-dir", "mooring-data")
     environment = {**os.environ, "KUBECONFIG": str(folder / "mooring-data" / "kubeconfig")}
 
@@ -107,7 +107,7 @@ def decoded(page: Page, png: str, words: str) -> Frame:
 
 
 def tour(page: Page) -> Iterator[tuple[str, str]]:
-    """Ask what users ask; give a picture of each answer."""
+    """Use the page as its users would; return a picture after each step."""
 
     def picture(words: str) -> tuple[str, str]:
         page.wait_for_timeout(900)
@@ -148,7 +148,7 @@ def tour(page: Page) -> Iterator[tuple[str, str]]:
 def gif(frames: list[Frame]) -> bytes:
     """Return pictures as an animation that repeats."""
     counts = Counter(pixel for frame in frames for pixel in frame.pixels)
-    # Colours of devices are rarer than greys of letters, and say more.
+    # Colours of devices are rarer than greys of letters, but more important.
     weights = Counter({pixel: count * (1 + saturation(pixel)) for pixel, count in counts.items()})
     palette = [pixel for pixel, _ in weights.most_common(COLOURS)]
     numbers = {pixel: nearest(pixel, palette) for pixel in counts}
@@ -167,13 +167,13 @@ def gif(frames: list[Frame]) -> bytes:
 
 
 def saturation(pixel: int) -> int:
-    """Return how far a pixel is from a grey, of 255."""
+    """Return the distance of a pixel from grey, up to 255."""
     parts = pixel.to_bytes(4, "little")[:3]
     return max(parts) - min(parts)
 
 
 def nearest(pixel: int, palette: list[int]) -> int:
-    """Return the number of the colour that is most like a pixel."""
+    """Return the number of the colour nearest to a pixel."""
     r, g, b, _ = pixel.to_bytes(4, "little")
 
     def distance(number: int) -> int:

@@ -1,4 +1,4 @@
-"""The picture of the notebook in docs/tutorial/library.md: its cells, run."""
+"""The picture in docs/tutorial/library.md, created by running the cells of the tutorial."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _CELL = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def sweep_picture() -> str:
-    """Return the chart that the notebook saves, as SVG; nothing is saved here."""
+    """Return the chart that the tutorial saves, as SVG, without saving it."""
     names: dict[str, Any] = {}
     cells = "\n".join(_CELL.findall(PAGE.read_text(encoding="utf-8")))
     with chdir(ROOT), redirect_stdout(StringIO()):
         for each in DocTestParser().get_examples(cells):
             if ".save(" not in each.source:
-                # Our own page, which the tests run, too; what a cell shows is not needed here.
+                # The page is our own, and the tests run it, too. Output of cells is ignored.
                 exec(compile(each.source, PAGE.name, "exec"), names)  # noqa: S102
     return str(names["chart"].svg)

@@ -1,4 +1,4 @@
-"""What is released, built and checked: `python3 dev.py dist`.
+"""Builds and checks a release: `python3 dev.py dist`.
 
 build          the steps: wheel and sdist, built twice and compared, checks, SBOM, checksums
 sbom           the bill of materials, in CycloneDX' form

@@ -1,4 +1,4 @@
-"""`python -m release`: build what is released."""
+"""`python -m release`: builds a release."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""Build what is released into a folder, and check it.
+"""Builds a release into a folder, and checks it.
 
 1. The wheel and the sdist are built twice, in two folders; every byte must be the same.
-2. twine, check-wheel-contents and pyroma judge them; a warning is an error.
+2. twine, check-wheel-contents and pyroma check them; warnings are errors.
 3. The plugin for krew, the bill of materials and the checksums are written beside them.
 """
 
@@ -24,18 +24,18 @@ from release.vendored import faults, vendored
 
 ROOT = Path(__file__).parents[1]
 BUILD_S_MAX = 300
-# Of copies without a history, such as an sdist that was unpacked: zip knows no earlier time.
+# For copies without a history, such as an unpacked sdist. It is the earliest time in zip files.
 FIRST_EPOCH_S = 315_532_800
 PYROMA_BEST = 10
 MANIFEST = "moor.yaml"  # of krew
 MADE = (MANIFEST, "SHA256SUMS", "sbom.cdx.json")  # besides files that begin as the package
-# What pyroma wants and we do not have: an address of a person, and, until pyproject.toml has the
-# address of the repository, a URL. We invent neither.
+# What pyroma requires and Mooring does not have: the address of a person, and, until pyproject.toml
+# has the address of the repository, a URL.
 NOT_OURS = ("AuthorEmail", "Url")
 
 
 class ReleaseError(Exception):
-    """What was built must not be released."""
+    """The result must not be released."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def epoch() -> int:
-    """Return the time that files of a release have: the one given, or that of the commit."""
+    """Return the time for files of a release: SOURCE_DATE_EPOCH, or that of the commit."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
     if given:
         return int(given)
@@ -75,7 +75,7 @@ def epoch() -> int:
 
 
 def build(epoch_s: int) -> dict[str, bytes]:
-    """Return the sdist and the wheel, which two builds agree on."""
+    """Return the sdist and the wheel, which are equal in two builds."""
     first, second = _built(epoch_s), _built(epoch_s)
     differing = sorted(name for name in first if first[name] != second.get(name))
     if differing or first.keys() != second.keys():
@@ -90,7 +90,7 @@ def _built(epoch_s: int) -> dict[str, bytes]:
 
 
 def check(built: dict[str, bytes], tools: Path) -> None:
-    """Raise ReleaseError unless every tool is content."""
+    """Raise ReleaseError unless all tools pass."""
     wrong = faults(ROOT)
     if wrong:
         raise ReleaseError("; ".join(wrong))
@@ -115,7 +115,7 @@ def repository() -> str:
 
 
 def released(built: dict[str, bytes], epoch_s: int) -> dict[str, bytes]:
-    """Return all files of a release: what was built and is made of it, and checksums."""
+    """Return all files of a release: those that were built, derived files, and checksums."""
     (wheel,) = ((name, content) for name, content in built.items() if name.endswith(".whl"))
     version = version_of(ROOT)
     bill = sbom(

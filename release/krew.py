@@ -1,7 +1,7 @@
 """The plugin for krew: an archive that it installs, and the manifest that describes it.
 
-krew installs programs, and Mooring is a Python package. So the archive has a launcher, the wheel,
-and the lock file with the hashes of all that the wheel needs.
+krew installs programs, but Mooring is a Python package. So the archive contains a launcher, the
+wheel, and the lock file with the hashes of the wheel's dependencies.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def krew_manifest(root: Path, archive: bytes, *, version: str, repository: str) 
 
 
 def semantic_version(version: str) -> str:
-    """Return a version of Python as krew wants it: `v0.1.0-dev.0` for `0.1.0.dev0`."""
+    """Return a Python version in the form that krew needs: `v0.1.0-dev.0` for `0.1.0.dev0`."""
     found = _VERSION.fullmatch(version)
     if found is None:
         raise ValueError(f"{version} is no version that krew takes")

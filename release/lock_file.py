@@ -1,4 +1,4 @@
-"""What a lock file pins: packages with versions, hashes, and what brought them."""
+"""Reads lock files: packages with versions, hashes, and the packages that need them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The README and the URLs of the package, as an index such as PyPI shows them.
+"""The README and the URLs of the package for an index such as PyPI.
 
-An index shows the README far from the files that it links to. Where the address of the repository
-is set in pyproject.toml, relative links become absolute ones, of the version that is built. Where
-it is not, they become plain text, pictures of the repository are left out, and so is what stands
-between `<!-- repository only -->` and `<!-- /repository only -->`; what stands in a comment that
-begins with `index only` appears. No link leads nowhere.
+An index shows the README without the files that it links to. If pyproject.toml has the address of
+the repository, relative links become absolute links to the version that is built. If not, they
+become plain text, and pictures of the repository are omitted. So is everything between `<!--
+repository only -->` and `<!-- /repository only -->`, while comments that begin with `index only`
+become text. So no link is dead.
 
 Hatchling loads this file by its path, so it imports nothing from its neighbours.
 """
@@ -30,7 +30,7 @@ class ReadmeAndUrls(MetadataHookInterface):
     """Adds `readme` and `urls` to the metadata of the project."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Add what is made here."""
+        """Add `readme` and `urls`."""
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         version = version_of(Path(self.root))
         repository = str(self.config.get("repository", "")).rstrip("/")
@@ -49,7 +49,7 @@ def version_of(root: Path) -> str:
 
 
 def urls(repository: str) -> dict[str, str]:
-    """Return the project URLs; none are invented where the address is unknown."""
+    """Return the project URLs, or none if the address is unknown."""
     if not repository:
         return {}
     return {

@@ -1,7 +1,7 @@
 """The software bill of materials of a release, in the form of CycloneDX 1.6.
 
-It lists what `pip install 'mooring[all]'` brings, in the versions that the tests ran with, and the
-files of others inside the wheel. The same lock files and the same wheel give the same bytes.
+It lists what `pip install 'mooring[all]'` installs, in the tested versions, and the third-party
+files in the wheel. The same lock files and the same wheel give the same bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from release.vendored import Vendored
 NAME = "mooring"
 SPACE = uuid.UUID(
     "6f1c0f5e-2f0c-5a53-9a0c-6f6d6f6f7269"
-)  # of serial numbers; any constant would do
+)  # for serial numbers; any constant would do
 OPTIONAL_LOCKS = ("server.txt", "drivers.txt")
 
 

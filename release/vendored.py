@@ -1,4 +1,4 @@
-"""Files of others in the package, and the notice that their licences ask for.
+"""Third-party files in the package, and the notice that their licences require.
 
 They are in folders called `vendor`. The README.md of such a folder has a table with a row for
 every file: file, package, version, licence. `checksums.txt` has their SHA-256, and the licence of
@@ -31,7 +31,7 @@ Mooring itself."""
 
 
 class Vendored(NamedTuple):
-    """A file of others: where it is, whose it is, and the text of its licence."""
+    """A third-party file: its path, its package, and the text of its licence."""
 
     path: Path
     package: str
@@ -41,17 +41,17 @@ class Vendored(NamedTuple):
 
     @property
     def sha256(self) -> str:
-        """The checksum of the file as it is."""
+        """The checksum of the current file."""
         return hashlib.sha256(self.path.read_bytes()).hexdigest()
 
 
 def vendored(root: Path = ROOT) -> list[Vendored]:
-    """Return all files of others, in the order of their paths."""
+    """Return all third-party files, sorted by path."""
     return [each for folder in _folders(root) for each in _described(folder)]
 
 
 def faults(root: Path = ROOT) -> list[str]:
-    """Return what is missing or wrong beside files of others, a line each."""
+    """Return a line for each thing that is missing or wrong about third-party files."""
     return [
         f"{folder.relative_to(root)}: {fault}"
         for folder in _folders(root)

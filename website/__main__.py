@@ -1,4 +1,4 @@
-"""`python -m website`: build the site."""
+"""`python -m website`: builds the site."""
 
 import sys
 

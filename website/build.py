@@ -1,4 +1,4 @@
-"""Build the site: stage the pages, run Zensical strictly, check the result, put it in place."""
+"""Builds the site: stages the pages, runs Zensical strictly, checks the result, installs it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from website.navigation import as_toml, navigation
 from website.staging import ROOT, StagingError, stage
 
 HERE = Path(__file__).parent
-MARK = "search.json"  # of a site; a folder without it is not ours to replace
+MARK = "search.json"  # marks a folder as a site; other folders are never replaced
 NO_SITE = 1
 UNUSABLE = 2
 BUILD_S_MAX = 300
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def built(folder: Path, zensical: str) -> tuple[Path, list[str]]:
-    """Build the site below an empty folder; return where, and what is wrong with it."""
+    """Build the site below an empty folder; return its path and its problems."""
     site = folder / "site"
     try:
         stage(folder / "content")
@@ -54,7 +54,7 @@ def built(folder: Path, zensical: str) -> tuple[Path, list[str]]:
         return site, [str(error)]
     shutil.copytree(HERE / "theme", folder / "theme")
     settings = (HERE / "zensical.toml").read_text(encoding="utf-8")
-    # The navigation belongs to the table that comes first.
+    # The navigation belongs to the first table.
     before, mark, after = settings.partition("\n[project.theme]")
     text = f"{before}\n{as_toml(navigation())}\n{mark}{after}"
     (folder / "zensical.toml").write_text(text, encoding="utf-8")

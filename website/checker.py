@@ -1,8 +1,7 @@
-"""Check the built pages: every link and anchor leads somewhere, and no page loads from elsewhere.
+"""Checks the built pages: all links and anchors work, and no page loads anything from other hosts.
 
-Zensical checks links between pages before it builds. This checks what came out: pictures, files,
-anchors, the index of the search, and every element with which a page would make a browser ask
-another host.
+Zensical checks links between pages before it builds. This module checks the result: pictures,
+files, anchors, the search index, and all elements that would make a browser contact another host.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-# Elements whose address a browser loads without being asked. Other links are followed by people.
+# Elements whose address a browser loads by itself. Only people follow other links.
 LOADED = {
     "audio": ("src",),
     "embed": ("src",),
@@ -30,14 +29,14 @@ LOADED = {
     "use": ("href", "xlink:href"),
     "video": ("src", "poster"),
 }
-# They name a page, they load nothing.
+# These name a page, but load nothing.
 NAMING = {"alternate", "canonical", "next", "prev"}
 
 _STYLE_URL = re.compile(r"(?:url\(|@import)\s*['\"]?\s*(?:https?:)?//[^)'\"\s]+")
 
 
 class Page(HTMLParser):
-    """What a page has and wants: anchors, links, and what it makes a browser load."""
+    """The anchors and links of a page, and the addresses that it makes a browser load."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -48,11 +47,11 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_data(self, data: str) -> None:
-        """Note a fence that was not understood as one."""
+        """Record a code fence that was not recognized."""
         self.has_fence |= "```" in data
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the anchors and addresses of an element."""
+        """Record the anchors and addresses of an element."""
         given = {name: value or "" for name, value in attrs}
         self.anchors |= {given[name] for name in ("id", "name") if name in given}
         if tag == "a" and "href" in given:
@@ -69,7 +68,7 @@ def _addresses(sources: str) -> list[str]:
 
 
 def problems(site: Path) -> list[str]:
-    """Return what is wrong with a site, a line each; none if it is sound."""
+    """Return a line for each problem of a site."""
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     found = [
         f"{path.relative_to(site)}: {problem}"
@@ -104,7 +103,7 @@ def _is_elsewhere(address: str) -> bool:
 
 
 def _target(site: Path, page: Path, path: str) -> Path | None:
-    """Return the file that an address stands for, None if there is none in the site."""
+    """Return the file of an address, or None if the site does not have it."""
     if not path:
         return page
     base = site if path.startswith("/") else page.parent
@@ -123,7 +122,7 @@ def _style_problems(site: Path) -> list[str]:
 
 
 def _search_problems(site: Path, pages: set[Path]) -> list[str]:
-    """Return the pages that the search does not know, and what it knows that is no page."""
+    """Return problems of the search index: missing pages, and entries without a page."""
     index = json.loads((site / "search.json").read_text(encoding="utf-8"))
     known = {
         site / (unquote(urlsplit(item["location"]).path) or "index.html") for item in index["items"]

@@ -1,7 +1,7 @@
-"""Which page stands where in the navigation.
+"""Decides the place of each page in the navigation.
 
-A section names the pages that come first, in the order of need, and the folders whose other pages
-follow, by title. A new page in such a folder has its place at once.
+A section names the pages that come first, and the folders whose other pages follow, sorted by
+title. So a new page in such a folder has its place automatically.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def navigation(root: Path = ROOT) -> dict[str, list[str]]:
 
 
 def title_of(page: Path) -> str:
-    """Return the heading of a page, or its name if it has none."""
+    """Return the heading of a page, or else its name."""
     found = _HEADING.search(page.read_text(encoding="utf-8"))
     return found[1] if found else page.stem
 
@@ -83,7 +83,7 @@ def _others(section: Section, titles: Mapping[str, str], first: set[str]) -> lis
         for page in titles
         if page not in first and any(_is_below(page, folder) for folder in section.folders)
     ]
-    # Decisions are numbered; everything else is found by its title.
+    # Decisions are numbered; all other pages are sorted by title.
     return others if section.title == "Decisions" else sorted(others, key=titles.__getitem__)
 
 

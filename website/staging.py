@@ -1,8 +1,8 @@
-"""Put the pages, and what they link to, into one folder that mirrors the repository.
+"""Copies the pages, and the files that they link to, into one folder that mirrors the repository.
 
-Pages stay as they are, with two exceptions. A web server has no page for a folder: a link to one
-leads to its README, or else to a page made here that shows the files of the folder. And the name of
-a file after the language of a block of code becomes its title.
+Pages stay unchanged, with two exceptions. A web server has no pages for folders, so links to a
+folder lead to its README, or else to a generated page that shows its files. And the file name after
+the language of a code block becomes its title.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StagingError(Exception):
 
 
 class Staged(NamedTuple):
-    """What was put into the folder: pages of the repository, and listings of folders."""
+    """The content of the folder: pages of the repository, and listings of folders."""
 
     pages: tuple[Path, ...]
     listings: tuple[Path, ...]
@@ -86,7 +86,7 @@ def _with_links_to_files(text: str, page: Path, root: Path) -> tuple[str, set[Pa
 
 
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
-    """Give prose and blocks of code in turn."""
+    """Yield prose and code blocks in turn."""
     end = 0
     for found in _FENCED.finditer(text):
         yield text[end : found.start()], False

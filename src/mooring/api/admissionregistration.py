@@ -96,7 +96,7 @@ class Variable(Closed, frozen=True, gc=False):
 
 
 class Validation(Closed, frozen=True, gc=False):
-    """An expression that must be true, and what is said if it is not."""
+    """An expression that must be true, and the message if it is not."""
 
     expression: str = always("")
     message: str = ""
@@ -145,7 +145,7 @@ class ValidatingAdmissionPolicyStatus(Closed, frozen=True, gc=False):
 
 
 class ValidatingAdmissionPolicy(Closed, frozen=True, gc=False):
-    """Checks of requests, in CEL."""
+    """Validates requests with CEL expressions."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("ValidatingAdmissionPolicy")
@@ -199,7 +199,7 @@ class MutatingAdmissionPolicySpec(Closed, frozen=True, gc=False):
 
 
 class MutatingAdmissionPolicy(Closed, frozen=True, gc=False):
-    """Changes of objects in requests, in CEL."""
+    """Changes objects in requests with CEL expressions."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("MutatingAdmissionPolicy")

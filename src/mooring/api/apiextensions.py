@@ -150,7 +150,7 @@ class CustomResourceDefinitionCondition(Open, frozen=True, gc=False):
 
 
 class CustomResourceDefinitionStatus(Open, frozen=True, gc=False):
-    """What the server made of a definition."""
+    """How the server handles a definition."""
 
     conditions: tuple[CustomResourceDefinitionCondition, ...] | None = always(None)
     accepted_names: CustomResourceDefinitionNames = always(CustomResourceDefinitionNames())

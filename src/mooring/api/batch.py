@@ -79,7 +79,7 @@ class JobTemplateSpec(Open, frozen=True, gc=False):
 
 
 class CronJobSpec(Open, frozen=True, gc=False):
-    """When jobs are made, and which."""
+    """The schedule and the template of jobs."""
 
     schedule: str = always("")
     time_zone: str | None = None
@@ -92,7 +92,7 @@ class CronJobSpec(Open, frozen=True, gc=False):
 
 
 class CronJobStatus(Open, frozen=True, gc=False):
-    """Which jobs run, and when the last one was made."""
+    """The running jobs, and when the last one was scheduled."""
 
     active: tuple[ObjectReference, ...] = ()
     last_schedule_time: Timestamp | None = None
@@ -100,7 +100,7 @@ class CronJobStatus(Open, frozen=True, gc=False):
 
 
 class CronJob(Open, frozen=True, gc=False):
-    """Jobs that are made at certain times."""
+    """Creates jobs at scheduled times."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("CronJob")

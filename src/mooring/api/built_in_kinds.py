@@ -1,4 +1,4 @@
-"""Every built-in kind of Kubernetes 1.37, and what becomes of its objects here.
+"""All built-in kinds of Kubernetes 1.37, and what Mooring does with their objects.
 
 `built_in_kinds.txt` has a line per kind:
 
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 
 class Role(StrEnum):
-    """What becomes of the objects of a kind."""
+    """What Mooring does with the objects of a kind."""
 
     ACTS = "acts"
     DATA = "data"

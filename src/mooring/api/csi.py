@@ -134,7 +134,7 @@ class CSINodeStatus(Closed, frozen=True, gc=False):
 
 
 class CSINode(Closed, frozen=True, gc=False):
-    """What CSI drivers tell about a node."""
+    """Facts about the CSI drivers of a node."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("CSINode")

@@ -1,9 +1,9 @@
 """CustomResource: an object of a resource that users define.
 
-Its metadata is a struct like that of every object. All else is JSON (`content`), which the schema
-of its definition decides about. Each definition has a struct of its own below CustomResource, so
-that whoever has an object, or its kind, has the definition: `type(value).definition`. A definition
-that changes gets a new struct; objects of the old one belong to the past.
+Its metadata is a struct like that of every object. Everything else is JSON (`content`), described
+by the schema of its definition. Each definition has its own subclass of CustomResource, so an
+object and its kind lead to the definition: `type(value).definition`. A changed definition gets a
+new subclass; objects of the old one are outdated.
 
 # content: everything but apiVersion, kind and metadata: spec, status and whatever else
 """

@@ -153,7 +153,7 @@ class IngressStatus(Open, frozen=True, gc=False):
 
 
 class Ingress(Open, frozen=True, gc=False):
-    """Requests from outside that go to services."""
+    """Routes requests from outside to services."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("Ingress")

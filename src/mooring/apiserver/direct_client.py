@@ -1,18 +1,18 @@
-"""The client of programs in the server's process: objects instead of HTTP messages.
+"""The client of programs in the server's process, which exchanges objects instead of messages.
 
     write ─ encoded once ─ user ─ seat ─ authorization ─ verb ─► the stored object
     list, watch ─ user ─ seat ─ authorization ─ entries ──────► the server's decoded objects
 
-A program has the same rights as over HTTP: it authenticates with its certificate or token, and
-roles, flow control, admission, validation and field management apply. What falls away is HTTP
-itself, the encoding of responses, and the decoding of them in the client. A body is still encoded,
-because the server must know how large it is, and must not share what a program may change later.
-The objects that programs read are those of the server: frozen, and shared by all who read them.
+Programs have the same rights as over HTTP: they authenticate with a certificate or token, and
+roles, flow control, admission, validation and field management apply. Only HTTP itself is skipped,
+and encoding and decoding responses. Bodies are still encoded, because the server must know their
+size, and must not share objects that a program may change later. Programs read the server's own
+objects, which are frozen and shared by all readers.
 
-Requests that are rare (tokens, reviews, discovery, subresources such as scale) are sent over ASGI,
-and all requests are if the server has an audit log, which records messages.
+Rare requests (tokens, reviews, discovery, subresources such as scale) are sent over ASGI. So are
+all requests if the server has an audit log, which records messages.
 
-# slice: objects and events that are handed over before other tasks get a turn
+# slice: the objects or events that are delivered before other tasks get a turn
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from mooring.kit.clock import REAL, Clock
 
 T = TypeVar("T")
 
-AUTHENTICATED_S = 10.0  # how long a user is known, as for tokens in Kubernetes
+AUTHENTICATED_S = 10.0  # how long an authentication is cached, as for tokens in Kubernetes
 SLICE_OBJECTS = 50
 DIRECT_PARTS = ("", "status", BINDING)  # subresources
 
@@ -106,7 +106,7 @@ class DirectClient(ApiClient):
         fields: str = "",
         labels: str = "",
     ) -> ObjectList:
-        """Return objects of a kind; those that cannot be read are sent as they are stored."""
+        """Return objects of a kind, in their stored form if some cannot be decoded."""
         endpoint = await self.endpoint(struct)
         resource = self._resource(endpoint)
         found = None
@@ -130,7 +130,7 @@ class DirectClient(ApiClient):
     async def _list_directly(
         self, target: Target, resource: Resource, query: Mapping[str, str]
     ) -> ObjectList | None:
-        """Return objects, or None if one of them cannot be read."""
+        """Return objects, or None if one of them cannot be decoded."""
         request = await self._request(target, resource, query=query)
         page = await self._router.list_directly(request)
         registry = self._router.server.registry
@@ -210,7 +210,7 @@ class DirectClient(ApiClient):
 
     @property
     def joins_status(self) -> bool:
-        """Whether an object is updated together with its status in one write."""
+        """Whether the client can update an object together with its status in one write."""
         return not self._router.is_audited
 
     async def _update_with_status(self, value: Any) -> Any:
@@ -271,7 +271,7 @@ class DirectClient(ApiClient):
         )
 
     async def _user(self) -> User:
-        """Return the user that we are; the server looks at our credentials every few seconds."""
+        """Return our own user; the server checks the credentials every few seconds."""
         credentials = self._identity.credentials
         auth = credentials.current or await credentials.fetch()
         now_s = self._clock.monotonic()

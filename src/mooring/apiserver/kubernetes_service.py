@@ -27,7 +27,7 @@ _SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
 
 
 async def publish_kubernetes_service(server: ServerContext, address: str, port: int) -> None:
-    """Create or update the service and its endpoints: where this server is reached."""
+    """Create or update the service and its endpoints, which point to this server."""
     assert server.admission is not None
     where = reachable(address)
     first = server.admission.services.first_address
@@ -37,7 +37,7 @@ async def publish_kubernetes_service(server: ServerContext, address: str, port: 
 
 
 def reachable(address: str) -> str:
-    """Return an address that pods can use: one that is listened on, never a name or all of them."""
+    """Return an address of the server for pods: never a host name or a wildcard address."""
     try:
         found = ip_address(address)
     except ValueError:

@@ -1,16 +1,16 @@
-"""Which groups, versions and resources a server serves.
+"""Decides which groups, versions and resources a server serves.
 
-`--runtime-config` switches groups, versions and resources on and off:
+`--runtime-config` enables and disables groups, versions and resources:
 
     api/all=false,resource.k8s.io/v1=true                everything off but one version
     api/alpha=false                                      no version whose name has alpha
     resource.k8s.io/v1alpha3/devicetaintrules=false      one resource of a version
     v1=true                                              the core group
 
-The finer key wins: a resource, then a version, then api/ga, api/beta and api/alpha, then api/all.
-Everything else is served, but for old versions of mutating policies; with the preset
-`kubernetes-1.37` only stable versions are, as in Kubernetes. Resources of a feature whose gate is
-off are never served. Stored objects stay, served or not.
+The most specific key wins: a resource, then a version, then api/ga, api/beta and api/alpha, then
+api/all. By default, everything is served except old versions of mutating policies; with the preset
+`kubernetes-1.37`, only stable versions are, as in Kubernetes. Resources whose feature gate is off
+are never served. Stored objects are kept in any case.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GATED: Final = {
     ("scheduling.k8s.io", "podgroups"): Gate.GENERIC_WORKLOAD,
     ("scheduling.k8s.io", "workloads"): Gate.GENERIC_WORKLOAD,
 }
-# Versions that are off unless they are switched on, also where others of their stage are on.
+# Versions that are off by default, even if others of their stage are on.
 _OFF: Final = frozenset(
     {("admissionregistration.k8s.io", "v1beta1"), ("admissionregistration.k8s.io", "v1alpha1")}
 )
@@ -50,7 +50,7 @@ _WORDS: Final = {
 
 
 class RuntimeConfig(Struct, frozen=True):
-    """Switches by key."""
+    """What is enabled and disabled, by key."""
 
     switches: Mapping[str, bool] = {}
 
@@ -62,7 +62,7 @@ class RuntimeConfig(Struct, frozen=True):
         return self._serves(kind.group, kind.version, kind.plural, gates.preset)
 
     def notes(self, gates: Gates) -> Iterator[str]:
-        """Yield notes on resources that are switched on but whose feature gate is off."""
+        """Yield notes on enabled resources whose feature gate is off."""
         for (group, plural), gate in _GATED.items():
             names = {
                 key

@@ -1,9 +1,10 @@
-"""Objects that the server itself keeps, besides namespaces and roles.
+"""Objects that the server itself maintains, besides namespaces and roles.
 
-The ConfigMap extension-apiserver-authentication in kube-system has the authority of client
-certificates: by it kube-scheduler, kube-controller-manager and API servers of others authenticate
-whoever connects to them. Another one says since when tokens in Secrets are tracked: from the start,
-because the server accepts none. There is an APIService for each API version that is served.
+The ConfigMap extension-apiserver-authentication in kube-system contains the CA of client
+certificates, which kube-scheduler, kube-controller-manager and other API servers use to
+authenticate their clients. Another ConfigMap says since when tokens in Secrets are tracked: from
+the start, because the server accepts none. There is an APIService for each API version that is
+served.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SYSTEM: Final = "kube-system"
 
 
 async def ensure_system_objects(server: ServerContext, credentials: Credentials | None) -> None:
-    """Store the objects that are missing or differ; without TLS there are no credentials."""
+    """Store objects that are missing or differ; without TLS, there are no CAs to publish."""
     if credentials is not None:
         await _ensure_config_map(server, AUTHENTICATION, authentication_data(credentials))
     since = {"since": server.now().instant.strftime("%Y-%m-%d")}
@@ -44,7 +45,7 @@ async def ensure_system_objects(server: ServerContext, credentials: Credentials 
 
 
 def authentication_data(credentials: Credentials) -> dict[str, str]:
-    """Return by which authorities clients, and proxies that name a user, are authenticated."""
+    """Return the CAs of clients and of authenticating proxies."""
     data = {"client-ca-file": credentials.authority.certificate.decode()}
     if credentials.front_proxy is None:
         return data
@@ -61,7 +62,7 @@ def authentication_data(credentials: Credentials) -> dict[str, str]:
 async def _ensure_config_map(
     server: ServerContext, name: str, data: dict[str, str], *, is_kept: bool = False
 ) -> None:
-    """Store a ConfigMap of kube-system; one that is there gets the data unless it `is_kept`."""
+    """Store a ConfigMap in kube-system; an existing one is updated unless it `is_kept`."""
     resource = server.resources.of("", "configmaps")
     if await server.registry.find(resource, SYSTEM, name) is None:
         metadata = _new(server, ObjectMeta(name=name, namespace=SYSTEM))
@@ -71,7 +72,7 @@ async def _ensure_config_map(
 
 
 async def _with_data(data: dict[str, str], stored: ConfigMap) -> ConfigMap:
-    """Return the ConfigMap with our data; what others wrote beside it stays."""
+    """Return the ConfigMap with the server's data; other data stays."""
     return replace(stored, data={**stored.data, **data})
 
 
@@ -85,7 +86,7 @@ MANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
 ON_START: Final = "onstart"
 AVAILABLE: Final = "Available"
 
-# The order in which clients look through the groups: the highest first, as in Kubernetes.
+# The order in which clients search the groups, as in Kubernetes: the highest first.
 _GROUP_PRIORITIES: Final = {
     "": 18000,
     "apps": 17800,
@@ -109,11 +110,11 @@ _GROUP_PRIORITIES: Final = {
     "flowcontrol.apiserver.k8s.io": 16100,
     "storagemigration.k8s.io": 15800,
 }
-_VERSION_PRIORITY_FIRST: Final = 15  # of the first version of a group; later ones have less
+_VERSION_PRIORITY_FIRST: Final = 15  # of the first version of a group; later ones have lower ones
 
 
 async def _ensure_api_services(server: ServerContext) -> None:
-    """Store an APIService for each served version; remove those that are not served any more."""
+    """Store an APIService for each served version; remove those of versions no longer served."""
     resource = server.resources.of(GROUP, "apiservices")
     wanted = {each.metadata.name: each for each in local_api_services(server.resources)}
     for name, value in wanted.items():

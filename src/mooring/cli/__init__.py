@@ -13,13 +13,14 @@ errors           exit statuses, and how a command ends with an error
 cluster_options  the options with which every command reads a cluster and manifests
 reports          the reports of -o sarif, junit and github; plan_report: that of `moor plan`
 collection       objects with their source text, for commands that report lines
-terminal         the only way to print: what is not printable is escaped
+terminal         the only way to print, with unprintable characters escaped
 output           tables, JSON, YAML, warnings, ages, progress; the option -o
 apply_fix        `explain --apply-fix`: shows, asks, applies; live_fix: the steps of a fix
 object_argument  the argument KIND/NAME
 scheduler_file   the file of --config and --scheduler-config
 device_trees     devices as JSON, YAML and pictures
-Options          change_options, driver_options, gate_options, program_options, server_options
+Options          change_options, driver_options, gate_options, program_options, server_options,
+                 simulated_nodes
 """
 
 # The same for every command, also when it is called on its own.

@@ -1,10 +1,10 @@
-"""The program `moor`: its commands, or the completion of a command line, which must be quick."""
+"""The program `moor`: runs a command, or completes a command line, which must be fast."""
 
 from __future__ import annotations
 
 import sys
 
-COMPLETE = "__complete"  # how scripts of shells call the program
+COMPLETE = "__complete"  # how the shell scripts call the program
 
 
 def main() -> None:

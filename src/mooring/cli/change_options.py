@@ -108,7 +108,7 @@ def read_changes(changes: ChangeValues, given: ClusterInput) -> list[RequestedCh
 
 
 def _made(reader: ChangeReader, field: str, value: str, name: str) -> list[ClusterChange]:
-    """Return the changes of one option, or end: without all of them there is no answer."""
+    """Return the changes of one option, or exit: the answer needs all of them."""
     try:
         return list(reader.changes(field, value))
     except ObjectsRefusedError as error:
@@ -130,4 +130,4 @@ def _check_usage(changes: ChangeValues) -> None:
     inputs = [name for field in ("filenames", "cluster_names") for name in params.get(field) or ()]
     files = ("add", "replace_slices", "rule")
     if [*inputs, *(name for field in files for name in changes[field])].count(STDIN) > 1:
-        raise click.UsageError("standard input can be read once only: - stands there twice")
+        raise click.UsageError("standard input can be read once only: - is given twice")

@@ -275,4 +275,4 @@ def _requirement(text: str) -> LabelSelectorRequirement:
     if match := _EXISTENCE.fullmatch(text):
         operator = DOES_NOT_EXIST if match[1] else EXISTS
         return LabelSelectorRequirement(key=match[2], operator=operator)
-    raise ValueError(f'"{text}" is no requirement on labels, such as app=web or app in (a,b)')
+    raise ValueError(f'"{text}" is not a label selector such as app=web or app in (a,b)')

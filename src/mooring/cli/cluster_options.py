@@ -37,7 +37,7 @@ LINES_SHOWN_MAX = 100
 
 
 class ClusterInput(GivenCluster, frozen=True):
-    """The input of a command; what is odd about it, refused or unreadable is printed already."""
+    """The input of a command; warnings and errors about it have been printed."""
 
     @property
     def is_unknown(self) -> bool:
@@ -51,7 +51,7 @@ class ClusterInput(GivenCluster, frozen=True):
         return DOES_NOT_FIT if self.refused else answer
 
     def end_without(self, text: str) -> NoReturn:
-        """End because a named object is not there: a usage error if everything could be read."""
+        """Exit because an object does not exist: a usage error, if everything could be read."""
         if self.unreadable:
             fail(f"{text}; not everything could be read")
         raise click.UsageError(printable(text))
@@ -122,7 +122,7 @@ def _with_options(
         has_cluster = asks or bool(profile_names) or not is_needed
         _check_usage(filenames, cluster_names, has_cluster=has_cluster)
         if at and not cluster_names:
-            raise click.UsageError("--at is a moment of a recording: give that with --on")
+            raise click.UsageError("--at needs a recording in --on")
         schema = KUBERNETES if strict else CORE
         live = [_live(kubeconfig, context, namespace)] if asks else []
         sources = Sources(
@@ -208,7 +208,7 @@ _OPTIONS = (
 
 def read_sources(sources: Sources) -> ClusterInput:
     """Return the content of the sources, after printing what is odd about it."""
-    with garbage_collection_paused():  # What is read stays.
+    with garbage_collection_paused():  # Objects that were read stay until the command ends.
         given = read_cluster(**sources._asdict())
         keep_what_exists()
     _print_findings(given)
@@ -243,7 +243,7 @@ def _check_usage(
     if not (filenames or cluster_names or has_cluster):
         raise click.UsageError("nothing to look at: give -f, --on, --live or --profile")
     if (*filenames, *cluster_names).count(STDIN) > 1:
-        raise click.UsageError("standard input can be read once only: - stands there twice")
+        raise click.UsageError("standard input can be read once only: - is given twice")
 
 
 def _files(
@@ -253,7 +253,7 @@ def _files(
 
 
 def _live(kubeconfig: str, context: str, namespace: str | None) -> Live:
-    from mooring.sources.live_source import find_live  # needs what talks HTTP
+    from mooring.sources.live_source import find_live  # imports the HTTP client
 
     return find_live(kubeconfig, context, namespace)
 

@@ -95,7 +95,7 @@ class Collected:
             self.unreadable.append(f"{document.source}:{line}:{column}: {error}")
 
     def _add_workload(self, document: Document) -> None:
-        """Collect what an operator creates; a cluster that has the workload has that already."""
+        """Collect what an operator creates, which a cluster with the workload already has."""
         match document.tree:
             case {"metadata": {"uid": str(uid)}} if uid:
                 return

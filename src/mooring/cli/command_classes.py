@@ -83,7 +83,7 @@ def add_options(function: F, options: Sequence[Callable[[Any], Any]]) -> F:
 
 
 def files_argument(function: F) -> F:
-    """Let a command take files as arguments, too; it gets them among its `filenames`."""
+    """Let a command accept files as arguments, too; they are added to its `filenames`."""
 
     @wraps(function)
     def with_files(*args: Any, files: tuple[str, ...], **kwargs: Any) -> Any:

@@ -17,8 +17,8 @@ SHELLS = ("bash", "zsh", "fish")
 def command(shell: str) -> None:
     """Print a script that completes command lines of moor in bash|zsh|fish.
 
-    Commands, options and their values are completed, and so are names: objects of the files that
-    the command line gives with -f and --on, objects of the cluster with --live, hardware profiles,
+    The script completes commands, options and values, and also names: of objects in the files that
+    you give with -f and --on, of objects in the cluster with --live, and of hardware profiles,
     device classes, namespaces, contexts and feature gates.
 
     \b
@@ -26,8 +26,8 @@ def command(shell: str) -> None:
     moor completion zsh > "${fpath[1]}/_moor"                         # once
     moor completion fish > ~/.config/fish/completions/moor.fish       # once
 
-    `kubectl moor` is completed by kubectl 1.26 and newer, without a script of ours:
-    kubectl_complete-moor is installed beside kubectl-moor.
+    kubectl 1.26 and newer completes `kubectl moor` without this script: it asks
+    kubectl_complete-moor, which is installed beside kubectl-moor.
     """
     text = get_data("mooring.cli.shell", f"moor.{shell}")
     assert text is not None

@@ -13,13 +13,7 @@ from mooring.api.gates import Gates
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand
 from mooring.cli.errors import fail, needs_extra, os_error_text
-from mooring.cli.gate_options import (
-    GATES,
-    check_numa_form,
-    explain_option,
-    gate_options,
-    numa_node_option,
-)
+from mooring.cli.gate_options import GATES, check_numa_form, explain_option, gate_options
 from mooring.cli.scheduler import explaining
 from mooring.cli.scheduler_file import scheduler_config
 from mooring.cli.server_options import (
@@ -29,11 +23,11 @@ from mooring.cli.server_options import (
     runtime_config_option,
     without_option,
 )
+from mooring.cli.simulated_nodes import read_fleets, simulated_nodes_options
 from mooring.cli.terminal import say
 
 if TYPE_CHECKING:
     from mooring.cluster.control_plane import ControlPlane
-    from mooring.hardware import Fleet
 
 LOG_FORMAT = "%(part)s%(asctime)s %(levelname)s %(message)s"
 
@@ -52,14 +46,7 @@ LOG_FORMAT = "%(part)s%(asctime)s %(levelname)s %(message)s"
 )
 @data_dir_option
 @listen_options
-@click.option(
-    "--profile",
-    "profiles",
-    multiple=True,
-    metavar="NAME[=COUNT]",
-    help="Hardware profile to simulate; see `moor profiles`. May be repeated.",
-)
-@numa_node_option("How the drivers of simulated machines publish numaNode.")
+@simulated_nodes_options()
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
@@ -76,9 +63,9 @@ def command(ctx: click.Context, /, gates: Gates, data_dir: Path, **given: Any) -
     """Run the API server, the scheduler and the controllers in one process until interrupted.
 
     `moor up` runs this. The scheduler, the controllers and the simulated nodes call the API
-    server directly, as the users that they are over HTTPS, with the same rights. That takes a
-    fraction of the time that HTTPS takes. `moor server`, `moor scheduler` and `moor controllers`
-    run the same programs as processes of their own.
+    server directly instead of over HTTPS, which takes a fraction of the time. They are the same
+    users and have the same permissions. `moor server`, `moor scheduler` and `moor controllers` run
+    these programs in separate processes.
 
     \b
     moor control-plane --data-dir /var/lib/mooring
@@ -110,21 +97,11 @@ def _plan(data_dir: Path, gates: Gates, config: Any, given: dict[str, Any]) -> C
         ),
         config=config,
         explain=PendingSummary(context.clock.monotonic, gates, extensions=config.extensions),
-        fleets=_fleets(given["profiles"], given["form_name"]),
+        fleets=tuple(read_fleets(given["profiles"], given["form_name"])),
         place=ListenAddress("127.0.0.1", 0, tls),
         without=given["without"],
         context=context,
     )
-
-
-def _fleets(names: tuple[str, ...], form_name: str) -> tuple[Fleet, ...]:
-    from mooring.cluster.simulation import fleets_of
-    from mooring.hardware import NumaNodeForm, ProfileError
-
-    try:
-        return tuple(fleets_of(names, NumaNodeForm[form_name.upper()]))
-    except ProfileError as error:
-        raise click.UsageError(f"--profile: {error}") from None
 
 
 def _run(plan: ControlPlane) -> None:

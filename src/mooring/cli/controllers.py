@@ -13,7 +13,7 @@ from mooring.api.gates import Gates
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand, option_with_default
 from mooring.cli.errors import fail
-from mooring.cli.gate_options import GATES, check_numa_form, gate_options, numa_node_option
+from mooring.cli.gate_options import GATES, check_numa_form, gate_options
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -23,6 +23,7 @@ from mooring.cli.program_options import (
     status_place,
     switch,
 )
+from mooring.cli.simulated_nodes import read_fleets, simulated_nodes_options
 from mooring.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
 @switch(
     "--use-service-account-credentials",
     default=True,
-    text="Have each controller act as its service account in kube-system, not as our own user.",
+    text="Have each controller act as its service account in kube-system, not as the user of the "
+    "kubeconfig.",
 )
 @click.option(
     "--root-ca-file",
@@ -83,27 +85,23 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
     metavar="FILE",
     help="Also simulate nodes, as the user of this kubeconfig, who must be an administrator.",
 )
-@click.option(
-    "--profile",
-    "profiles",
-    multiple=True,
-    metavar="NAME[=COUNT]",
-    help="Hardware profile to simulate (with --nodes-kubeconfig); see `moor profiles`.",
+@simulated_nodes_options(
+    "Hardware profile to simulate (with --nodes-kubeconfig); see `moor profiles`."
 )
-@numa_node_option("How the drivers of simulated machines publish numaNode.")
 @program_options(lease="kube-controller-manager", metrics="127.0.0.1:10257")
 @gate_options
 def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
     """Run the controllers until interrupted.
 
     Runs the controllers of Dynamic Resource Allocation (ResourceClaims of pods and pod groups,
-    device taint eviction, ResourcePoolStatusRequests) and of workloads (Deployments, ReplicaSets,
-    DaemonSets, Jobs, service accounts, garbage collection). The namespace controller runs only
-    against servers that do not empty deleted namespaces themselves; Mooring's server does.
+    device taint eviction, ResourcePoolStatusRequests) and those that workloads need, such as
+    Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, EndpointSlices, PersistentVolumes,
+    PodDisruptionBudgets, service accounts and garbage collection. The namespace controller runs
+    only against servers that do not empty deleted namespaces themselves; Mooring's server does.
 
-    The explainer-controller is for clusters whose scheduler is Kubernetes': it records an Explained
-    event about each pod with claims that gets no node, with the cause that Mooring finds. It is off
-    by default.
+    The explainer-controller is for clusters that run kube-scheduler. For each pod with claims that
+    gets no node, it records an Explained event with the cause that Mooring finds. It is off by
+    default.
 
     \b
     moor controllers --kubeconfig ~/.kube/config
@@ -128,7 +126,7 @@ def _is_named(text: str, controller: str) -> bool:
 
 
 def _chosen(text: str) -> frozenset[str]:
-    """Return the names of the controllers to run, or refuse a name that there is not."""
+    """Return the names of the controllers to run, or raise UsageError for unknown names."""
     from mooring.cluster.programs import CONTROLLERS, OFF_BY_DEFAULT
 
     asked = [part.strip() for part in text.split(",") if part.strip()]
@@ -143,15 +141,9 @@ def _chosen(text: str) -> frozenset[str]:
 
 
 def _fleets(given: dict[str, Any]) -> list[Fleet]:
-    from mooring.cluster.simulation import fleets_of
-    from mooring.hardware import NumaNodeForm, ProfileError
-
     if given["profiles"] and not given["nodes_kubeconfig"]:
         raise click.UsageError("--profile: only with --nodes-kubeconfig")
-    try:
-        return fleets_of(given["profiles"], NumaNodeForm[given["form_name"].upper()])
-    except ProfileError as error:
-        raise click.UsageError(f"--profile: {error}") from None
+    return read_fleets(given["profiles"], given["form_name"])
 
 
 def _authority(path: Path | None) -> str:
@@ -196,8 +188,8 @@ async def _run(
             client_of = accounts.client_of
         is_left_to_server = await empties_namespaces(client)
         if is_left_to_server and _is_named(given["controllers"], NAMESPACE_CONTROLLER):
-            text = f"{NAMESPACE_CONTROLLER}: the server at {access.server} does its work itself"
-            say(text, err=True)
+            why = f"the server at {access.server} empties namespaces itself"
+            say(f"{NAMESPACE_CONTROLLER}: not running, because {why}", err=True)
         more, client_of = await _simulation(gates, given, client_of, stack)
         program = ControllerProgram(
             client,
@@ -209,7 +201,7 @@ async def _run(
             ends_namespaces=not is_left_to_server,
         )
         if EXPLAINER in chosen:
-            # It is none of Kubernetes', so it has no account of its own.
+            # Kubernetes does not have it, so it has no account of its own.
             program.beside = (ExplainerProgram(client, context, program.informers),)
         await run_as_leader(
             program,

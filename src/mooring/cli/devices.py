@@ -161,7 +161,7 @@ def command(
         title = "Devices as they are"
         write_picture(snapshot, found, picture_file, title=title, context=given.context)
     if not found.are_nodes_known and found.devices:
-        echo("no nodes given: each device is judged as if its node were there", err=True)
+        echo("no nodes given: every device is evaluated as if its node existed", err=True)
     sys.exit(given.exit_status(FITS))
 
 
@@ -324,7 +324,7 @@ class DeviceFilter(NamedTuple):
         ]
 
     def unknown_names(self, devices: Sequence[DeviceUsage], snapshot: Snapshot) -> Iterator[str]:
-        """Yield a message for each name that nothing of the input has: it may be misspelled."""
+        """Yield a message for each name that does not occur in the input, and may be misspelled."""
         if not devices:
             return
         pinned = {each.node_selection.node for each in devices} - {""}

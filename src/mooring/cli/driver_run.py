@@ -116,8 +116,8 @@ async def _make_classes(client: Client, drivers: tuple[Driver, ...], words: str)
         except ClientError as error:
             classes = ", ".join(class_names(own))
             say(
-                f"note: pods need the DeviceClasses {classes}, which could not be made: "
-                f"{error.message}; an administrator makes those that are missing: "
+                f"note: pods need the DeviceClasses {classes}, which could not be created: "
+                f"{error.message}; an administrator can create the missing ones: "
                 f"moor driver classes {words} | kubectl apply -f -",
                 err=True,
             )
@@ -166,14 +166,14 @@ async def _serve(
 
 
 class Publishing(Protocol):
-    """A driver that runs, as far as it is waited for."""
+    """A running driver whose devices can be waited for."""
 
     async def wait_published(self) -> None:
-        """Wait until the driver's devices are published; raises what prevents that."""
+        """Wait until the driver's devices are published; raise the error that prevents it."""
 
 
 async def announce(what: str, running: Sequence[Publishing]) -> None:
-    """Say that drivers run once their devices are published; without a server, in the end too."""
+    """Report that drivers run, once their devices are published or the server is unreachable."""
     import asyncio
 
     with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""`moor examples`: list the examples of the documentation, or copy some into this folder."""
+"""`moor examples`: lists the examples of the documentation, or copies some."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.cli.errors import fail, os_error_text
 from mooring.cli.output import aligned
 from mooring.cli.terminal import echo
 
-# folder: what it shows
+# by folder: what the example shows
 EXAMPLES = {
     "training": "Two notebooks and two training workers, for a machine with eight GPUs.",
     "gpu-node": "A node with four GPUs and two NICs, and claims for them.",
@@ -61,14 +61,14 @@ def command(names: tuple[str, ...], folder: Path) -> None:
 
 
 def source() -> Path:
-    """Return the folder of the examples: that of the wheel, or that of the checkout."""
+    """Return the folder of the examples, in the wheel or in the checkout."""
     package = Path(mooring.__file__).parent
     packed = package / "examples"
     return packed if packed.is_dir() else package.parents[1] / "examples"
 
 
 def _copy(name: str, target: Path) -> None:
-    """Copy an example; nothing is written if one of its files is there with other content."""
+    """Copy an example, or nothing if one of its files exists with other content."""
     files = dict(_files(source() / name))
     if not files:
         fail(f"{source() / name}: the example is not part of this installation")

@@ -68,18 +68,24 @@ _COLOURS = {Tone.CAUSE: ("", "red"), Tone.FIX: ("green", ""), Tone.HINT: ("", "c
     "written_number",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Print the manifests with fix N made, and objects of the cluster that it changes. Each "
-    "cause has its own fixes: N is of the first cause shown, so name the pod if there are several.",
+    help="Print the manifests with fix N applied, and the objects of the cluster that it changes. "
+    "Each cause has its own fixes: N is one of the first cause, so name the pod if there are more.",
 )
 @click.option(
     "--apply-fix",
     "applied_number",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Make fix N in the cluster of --live: show what changes, ask, and apply it. The server "
-    "checks everything first (dry run).",
+    help="Apply fix N to the cluster of --live: show the changes, ask for confirmation, and apply "
+    "them. The server tries all of them in a dry run first.",
 )
-@click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask; for --apply-fix.")
+@click.option(
+    "-y",
+    "--yes",
+    "is_sure",
+    is_flag=True,
+    help="Do not ask before --apply-fix changes the cluster.",
+)
 @output_option("text", "json", "yaml")
 @source_options
 @scheduler_config_option
@@ -98,9 +104,9 @@ def command(
     [KIND/NAME] is a pod, a claim, a template, or an object that creates pods (deployment/train).
     Without it, the command explains every pod of the manifests that gets no node; pods with the
     same cause are explained together. The cause comes first. Then come the fixes, the best first,
-    each with the node that the pod would get: changes were tried, advice is what no change of
-    objects can do. The evidence follows: what each node says, the nearest first; for each request,
-    how many devices remain after each check and which came closest; and which requirements
+    each with the node that the pod would get: Mooring has tried each change; advice is for what no
+    change of objects can do. The evidence follows: what each node says, the nearest first; for each
+    request, how many devices remain after each check and which came closest; and which requirements
     conflict. Kubernetes' own message comes last.
 
     \b
@@ -160,12 +166,12 @@ def _check_usage(
     if written is not None:
         raise click.UsageError("give --write-fix or --apply-fix, not both")
     if output != "text":
-        raise click.UsageError("--apply-fix shows a diff; -o is for explanations and --write-fix")
+        raise click.UsageError("--apply-fix prints a diff: -o is for explanations and --write-fix")
     if sources.live is None:
         raise click.UsageError("--apply-fix changes a running cluster: give --live")
     if sources.manifests or len(sources.cluster) > 1:
         raise click.UsageError(
-            "--apply-fix changes the cluster as it is: give --live without -f, --on and --profile"
+            "--apply-fix works on the cluster alone: give --live without -f, --on and --profile"
         )
 
 
@@ -277,7 +283,7 @@ def _well(value: Any, subject: Subject) -> str:
 def _chosen_fix(option: str, answers: list[AnsweredPods], number: int, namespace: str) -> Fix:
     """Return a fix of the first cause that is a change."""
     if not answers:
-        raise click.UsageError(f"{option} {number}: every pod gets a node, nothing is to be fixed")
+        raise click.UsageError(f"{option} {number}: every pod gets a node; there is nothing to fix")
     first, *others = answers
     about = first.title(namespace)
     if others:
@@ -300,7 +306,7 @@ def _chosen_fix(option: str, answers: list[AnsweredPods], number: int, namespace
 
 
 def _write_fix(given: ClusterInput, plan: Plan, fix: Fix, output: str) -> None:
-    """Print the manifests with a fix made."""
+    """Print the manifests with a fix applied."""
     try:
         fixed = fixed_manifests(fix, given.documents, plan.before, given.context)
     except UnwritableFixError as error:

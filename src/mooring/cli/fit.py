@@ -197,7 +197,7 @@ def _limit_rows(found: Fit, *, is_wide: bool) -> Iterator[Row]:
     if rest:
         count = sum(len(limit.nodes) for limit in rest)
         total = sum(limit.replicas for limit in rest)
-        yield f"{total:,}", counted(count, "node"), f"{len(rest)} more limits; -o wide has them"
+        yield f"{total:,}", counted(count, "node"), f"{len(rest)} more limits; -o wide shows them"
 
 
 def _nodes(names: Any, *, is_wide: bool) -> str:

@@ -201,7 +201,7 @@ def _enumerated(texts: list[str]) -> str:
 
 
 def _report(findings: list[Finding], given: LintInput, disabled: tuple[str, ...]) -> FindingReport:
-    """Return what a CI system is told: each object that was looked at, with its findings."""
+    """Return the report for a CI system: all checked objects, with their findings."""
     workspace = Workspace.find()
     found = defaultdict(list)
     for finding in findings:

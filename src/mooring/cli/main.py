@@ -35,7 +35,7 @@ COMMANDS = {
     "fit": "Count how many more replicas fit, where, and what stops the next.",
     "kubeconfig": "Print the kubeconfig of a server.",
     "lint": "Find mistakes in claims, classes, slices and pods.",
-    "metrics": "Export free, taken and stranded devices, and causes of pending pods.",
+    "metrics": "Export metrics: free, taken and stranded devices, causes of pending pods.",
     "node": "Run pods on this machine as a node of any cluster.",
     "plan": "Plan which node and which devices pods would get.",
     "profiles": "List hardware profiles, or write their nodes, slices and sysfs.",
@@ -82,9 +82,9 @@ class Moor(LazyGroup):
             with _printable_errors():
                 return super().invoke(ctx)
         except UnreadableError as error:
-            fail(str(error))  # The text of a large file is read again when an answer quotes it.
+            fail(str(error))  # Answers read the text of a large file again to quote it.
         except KeyboardInterrupt:
-            echo("\nstopped: there is no answer", err=True)
+            echo("\nstopped before there was an answer", err=True)
             ctx.exit(INTERRUPTED)
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from mooring.api.documents import CORE, KUBERNETES
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, read_cluster, read_sources, source_options
@@ -51,7 +50,7 @@ _COUNTING = (
         type=click.IntRange(0, SHAPES_LIMIT),
         default=SHAPES_MAX,
         metavar="N",
-        help="Shapes to count: those of --shape, then the templates that most pods use.",
+        help="Maximum number of shapes: those of --shape, then the templates that most pods use.",
     ),
     option_with_default(
         "--max-shape-claims",
@@ -59,7 +58,8 @@ _COUNTING = (
         type=click.IntRange(1, 100_000),
         default=SHAPE_CLAIMS_MAX,
         metavar="N",
-        help="Claims of a shape to try; if all get devices, stranded devices are not known.",
+        help="Maximum number of claims to try for a shape; if all get devices, the number of "
+        "stranded devices is unknown.",
     ),
     option_with_default(
         "--max-nodes",
@@ -67,7 +67,7 @@ _COUNTING = (
         type=click.IntRange(0, 100_000),
         default=DEFAULTS.nodes,
         metavar="N",
-        help="Nodes that keep their name as a label; all others count as <other>.",
+        help="Maximum number of nodes with labels of their own; the others count as <other>.",
     ),
     option_with_default(
         "--max-namespaces",
@@ -75,7 +75,7 @@ _COUNTING = (
         type=click.IntRange(0, 10_000),
         default=DEFAULTS.namespaces,
         metavar="N",
-        help="Namespaces that keep their name as a label; all others count as <other>.",
+        help="Maximum number of namespaces with labels of their own; the others count as <other>.",
     ),
 )
 
@@ -85,32 +85,30 @@ _COUNTING = (
     epilog="Exit status: 0 printed, or stopped; 1 an object was invalid; 2 usage error; 3 an input "
     "could not be read, or the cluster cannot be reached or used.",
 )
-@click.option(
-    "--once", "is_once", is_flag=True, help="Print the metrics of --live once, and serve nothing."
-)
-@click.option("--openmetrics", "is_open", is_flag=True, help="Print in the format of OpenMetrics.")
+@click.option("--once", "is_once", is_flag=True, help="Print the metrics of --live once and exit.")
+@click.option("--openmetrics", "is_open", is_flag=True, help="Print in the OpenMetrics format.")
 @option_with_default(
     "--interval",
     "interval_s",
     type=Duration(1, 3600),
     default="15s",
-    help="With --live: how long to rest at least before everything is counted again.",
+    help="With --live: minimum pause before everything is counted again.",
 )
 @watching_options(metrics="127.0.0.1:10270", aliases=("--bind-address",))
 @source_options
 @scheduler_config_option
 @lambda function: add_options(function, _COUNTING)
 def command(sources: Sources, is_once: bool, is_open: bool, **given: Any) -> None:
-    """Export what nobody else counts: free, taken, tainted and stranded devices, and causes.
+    """Export metrics that Kubernetes lacks: about devices, claims and pending pods.
 
     With --live, serves /metrics, /healthz and /readyz for Prometheus until interrupted; without
-    a kubeconfig, as the service account of its pod. With -f, --on or --profile, or with --once, it
-    prints the metrics and ends.
+    a kubeconfig, uses the service account of its pod. With -f, --on or --profile, or with --once,
+    prints the metrics and exits.
 
     The numbers are those of moor devices, moor explain and moor fit: devices by driver, node, class
     and state; pods without a node by kind of cause; claims by state and age; and for each shape of
-    claims how many more get devices, and how many free devices are of no use to one more. Labels
-    have a bounded number of values.
+    claims, how many more would get devices, and how many free devices are of no use to one more.
+    Labels have a bounded number of values.
 
     \b
     moor metrics --live
@@ -123,7 +121,9 @@ def command(sources: Sources, is_once: bool, is_open: bool, **given: Any) -> Non
     if live is None or is_once:
         _print_once(sources, given, shapes, is_open=is_open)
     if is_open:
-        raise click.UsageError("--openmetrics: a scraper asks for it; with --live only with --once")
+        raise click.UsageError(
+            "--openmetrics: with --live only with --once; scrapers ask for the format"
+        )
     if len(sources.cluster) > 1 or sources.manifests:
         raise click.UsageError("--live: together with other sources only with --once")
     if isinstance(live.access, ClientError):
@@ -197,7 +197,7 @@ async def _serve(
 
 
 def _shapes(texts: tuple[str, ...], context: Context) -> Iterator[Shape]:
-    """Yield the shapes of --shape; end where a file cannot be used."""
+    """Yield the shapes of --shape, or exit if a file cannot be used."""
     names: set[str] = set()
     for text in texts:
         name, equals, file = text.partition("=")
@@ -206,14 +206,13 @@ def _shapes(texts: tuple[str, ...], context: Context) -> Iterator[Shape]:
         if len(name) > NAME_LENGTH_MAX or printable(name) != name:
             raise click.UsageError(f"--shape: a name has up to {NAME_LENGTH_MAX} characters")
         if name in names:
-            raise click.UsageError(f"--shape {name}: there are two of this name")
+            raise click.UsageError(f"--shape {name}: the name is given twice")
         names.add(name)
         yield Shape(name, _model(name, file, context))
 
 
 def _model(name: str, file: str, context: Context) -> ResourceClaim | ResourceClaimTemplate:
-    schema = CORE if context.extensions else KUBERNETES
-    source = FileSource((file,), False, schema)
+    source = FileSource((file,), False, context.yaml_schema)
     read = read_cluster(cluster=[], manifests=[source], context=context)
     for fault in (*read.unreadable, *read.refused):
         fail(f"--shape {name}: {fault}")

@@ -68,8 +68,8 @@ def _amounts(
         SECTIONS[-1],
     ),
     context_settings=CONTEXT,
-    epilog="Exit status: 0 stopped, 2 usage, 3 the cluster cannot be reached or used, or this "
-    "machine cannot run pods that way.",
+    epilog="Exit status: 0 stopped, 2 usage error, 3 the cluster cannot be reached or used, or "
+    "this machine cannot run pods that way.",
 )
 @click.option(
     "--node-name",

@@ -26,13 +26,13 @@ def subject_argument(function: F) -> F:
 def _joined(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> str | None:
     """Return `pod/x` for `pod/x` and for `pod x`, as kubectl takes both."""
     if len(words) > 2:
-        raise click.UsageError(f"one object can be named, not {len(words)} words")
+        raise click.UsageError(f"expected one KIND/NAME, not {len(words)} words")
     return "/".join(words) or None
 
 
 @contextmanager
 def objects_of(given: ClusterInput) -> Iterator[None]:
-    """End if an object is named that the input does not have; see `ClusterInput.end_without`."""
+    """Exit if the input does not have a named object; see `ClusterInput.end_without`."""
     try:
         yield
     except UnknownObjectError as error:

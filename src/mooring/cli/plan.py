@@ -116,14 +116,14 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
 def _better(
     given: ClusterInput, plan: Plan, placements: list[Placement], output: str
 ) -> BetterOrder | None:
-    """Return an order of arrival in which more pods get a node, if there is a question."""
+    """Return an order of arrival in which more pods get a node, if some get none."""
     if output == "name" or all(each.node for each in placements):
         return None
     return better_order(plan, given.context, shown={each.pod for each in placements})
 
 
 def _print_report(given: ClusterInput, plan: Plan, chosen: Iterable[Result], output: str) -> None:
-    from mooring.cli.plan_report import plan_report  # needs all that explains
+    from mooring.cli.plan_report import plan_report  # imports everything that explains
     from mooring.cli.reports import print_report
 
     results = list(chosen)

@@ -1,7 +1,7 @@
-"""The report of `moor plan`: pods without a node, with the cause and the fix of `moor explain`.
+"""The CI report of `moor plan`: pods without a node, with cause and fix as in `moor explain`.
 
-A pod is reported at the line of the object that a user wrote to have it: itself, its Deployment,
-its claim, the workload of an operator. Pods of one workload with one cause are one finding.
+A pod is reported at the line of the object that the user wrote: the pod, its Deployment, its claim,
+or the workload of an operator. Pods of one workload with the same cause are one finding.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STAND_INS = {"claim": "ResourceClaim", "template": "ResourceClaimTemplate"}
 
 
 def plan_report(given: ClusterInput, plan: Plan, chosen: Iterable[Result]) -> FindingReport:
-    """Return what a CI system is told about the chosen results of a plan."""
+    """Return the report for a CI system about the chosen results of a plan."""
     results = list(chosen)
     places = _Places(given, plan)
     pending = [each for each in results if isinstance(each, Pending)]
@@ -89,14 +89,14 @@ class _Places:
                 self._documents.setdefault(key, written.document)
 
     def of_object(self, key: ObjectKey) -> ReportPlace:
-        """Return the place of an object; none if no manifest has it."""
+        """Return the place of an object, or no place if no manifest contains it."""
         document = self._documents.get(key)
         if document is None:
             return ReportPlace()
         return self.workspace.place(document.source, document.line, 1)
 
     def of_pod(self, pod: Pod) -> ReportPlace:
-        """Return the place of a pod, or of what it comes from."""
+        """Return the place of a pod, or of the object that it comes from."""
         places = map(self.of_object, self._keys(pod))
         return next((place for place in places if place != ReportPlace()), ReportPlace())
 

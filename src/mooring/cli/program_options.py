@@ -203,7 +203,7 @@ def status_place(place: ListenAddress | None, given: dict[str, Any]) -> ListenAd
 
 
 def _self_signed(folder: Path, host: str) -> tuple[Path, Path]:
-    """Return the files of a certificate and its key, made if there are none; or end."""
+    """Return the files of a certificate and its key, and create them if necessary; or exit."""
     from mooring.apiserver.auth.credentials import self_signed_files
     from mooring.apiserver.errors import CredentialsError
 
@@ -272,7 +272,7 @@ def _cause(error: ClientError, server: str, remedy: str) -> str:
         case ForbiddenError():
             return f"{server}: forbidden: {error.message}{remedy}"
         case UnauthorizedError():
-            return f"{server}: the server does not know who we are: {error.message}"
+            return f"{server}: the server does not accept the credentials: {error.message}"
         case UnavailableError() if error.message.startswith("cannot reach"):
             return error.message
     return f"{server}: {error.message}{remedy}"

@@ -1,4 +1,4 @@
-"""`moor record`: a running cluster over time, as one file that grows by changes."""
+"""`moor record`: records a running cluster and its changes in one file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EVERY_S = 1.0
 
 def _target(_: click.Context, __: click.Parameter, path: Path) -> Path:
     if path.suffix != SUFFIX:
-        # Commands know a recording by what is in it, people by its name.
+        # For people: commands recognize a recording by its content.
         raise click.BadParameter(f"'{path}' does not end in {SUFFIX}")
     return path
 
@@ -72,7 +72,7 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> int:
     "duration_s",
     type=Duration(1, 30 * 24 * 3600),
     default="1h",
-    help="How long to record, at most.",
+    help="Stop recording after this time.",
 )
 @option_with_default(
     "--max-size",
@@ -80,7 +80,7 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> int:
     default="100Mi",
     metavar="SIZE",
     callback=_size,
-    help="Size of the file at which recording ends.",
+    help="Stop recording when the file has this size.",
 )
 @click.option(
     "--redact",
@@ -93,7 +93,7 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> int:
     "--live",
     is_flag=True,
     expose_value=False,
-    help="Record the running cluster, as `moor record` always does; other commands need this.",
+    help="Has no effect: `moor record` always records a running cluster.",
 )
 @click.option(
     "--kubeconfig",
@@ -106,7 +106,7 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> int:
     "-n",
     "--namespace",
     metavar="NAME",
-    help="Namespace to look into if namespaces may not be listed.",
+    help="Namespace to record if you are not allowed to list namespaces.",
 )
 @gate_options
 def command(
@@ -119,11 +119,11 @@ def command(
     namespace: str | None,
     gates: Gates,
 ) -> None:
-    """Record a running cluster: its devices, claims and pods, and every change of them.
+    """Record a running cluster: its devices, claims and pods, and every change to them.
 
-    The file begins with the cluster as it is and grows by changes. It never contains Secrets or
-    ConfigMaps. All commands read it with --on, as the cluster was at its end or --at a moment;
-    `moor ui --on FILE` shows it over time.
+    The file starts with the current state of the cluster and grows with every change. It never
+    contains Secrets or ConfigMaps. All commands read it with --on: the state at its end, or at the
+    moment of --at. `moor ui --on FILE` shows it over time.
 
     \b
     moor record -o night.moorrec --duration 12h
@@ -149,7 +149,7 @@ def command(
         fail(os_error_text(error))
     if not recorder.bytes_written:
         path.unlink(missing_ok=True)
-        fail("nothing was recorded: the cluster was not read before the end")
+        fail("nothing was recorded: recording ended before the cluster was read")
     echo(f"{path}: {counted(recorder.objects, 'object')}, {recorder.bytes_written:,} bytes")
 
 
@@ -170,11 +170,11 @@ class Recorder:
 
     @property
     def is_full(self) -> bool:
-        """Whether the file has its size."""
+        """Whether the file has reached its maximum size."""
         return self.bytes_written >= self._bytes_max
 
     def write(self, moment: Moment, written: Iterable[Any], removed: Iterable[ObjectKey]) -> None:
-        """Write the changes of a moment; the first one is the first state."""
+        """Write the changes of a moment, of which the first is the initial state."""
         values = list(written)
         if not self.bytes_written:
             self._put(self._writer.begin(Header(self._gates, self._redacts, len(values))))
@@ -186,7 +186,7 @@ class Recorder:
         self.finish()
 
     def finish(self) -> None:
-        """Write what is not written yet."""
+        """Write pending changes."""
         self._put(self._writer.frame())
 
     def _put(self, data: bytes) -> None:

@@ -1,7 +1,7 @@
 """The reports of `-o sarif|junit|github`: places in the workspace, and printing.
 
-The workspace is the checkout of a CI job (GITHUB_WORKSPACE), if the command runs in it, else the
-current folder. Reports name files relative to it, and only files in it.
+The workspace is the checkout of a CI job (GITHUB_WORKSPACE) if the command runs in it, otherwise
+the current directory. Reports name only files in the workspace, with relative paths.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMED = re.compile(r"(?P<source>.+?): (?P<fact>.*)", re.DOTALL)
 
 
 class Workspace:
-    """The folder that reports are about, and the current folder in it."""
+    """The directory that reports cover, and the current directory in it."""
 
     def __init__(self, root: Path, current: Path) -> None:
         self._current = current
@@ -44,7 +44,7 @@ class Workspace:
     def place(self, source: str, line: int = 0, column: int = 0) -> ReportPlace:
         """Return a place in a source of objects; a member of an archive is in the archive's file.
 
-        A link in the workspace is a file of it, wherever it leads.
+        A symbolic link in the workspace counts as a file in it, whatever its target.
         """
         if source not in self._files:
             self._files[source] = self._file(source)
@@ -60,7 +60,7 @@ class Workspace:
         return ReportPlace(inside, origin=source if mark else "")
 
     def unreadable(self, message: str) -> CheckedObject:
-        """Return an input that could not be read, at the place that the message begins with."""
+        """Return an input that could not be read, at the place with which the message begins."""
         found = _PLACED.fullmatch(message)
         if found is not None and self._is_source(found["source"]):
             line, column = int(found["line"]), int(found["column"])

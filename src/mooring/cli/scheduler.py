@@ -70,8 +70,8 @@ def command(
     pod gets Kubernetes' message, followed by the cause that Mooring found and the first fix.
     For tools that compare the message with Kubernetes', use --explain-in event.
 
-    Everything in --config is obeyed, or the command ends with the place and the reason. Options
-    of the command line win over the file.
+    The scheduler obeys everything in --config, or exits and names the place and the reason.
+    Options of the command line take precedence over the file.
 
     \b
     moor scheduler --kubeconfig ~/.kube/config
@@ -91,10 +91,10 @@ def command(
 
 
 def explaining(config: SchedulerConfig, chosen: str | None, preset: str) -> SchedulerConfig:
-    """Return a configuration that explains where it was said, or else where the preset has it.
+    """Return a configuration that explains where the option says, or else where the preset does.
 
-    Whoever wants Kubernetes' gates compares with Kubernetes, and wants its messages as they are.
-    Where conditions have more than Kubernetes says, those of composite groups have it, too.
+    Users of Kubernetes' gates compare with Kubernetes, and want its messages unchanged. If
+    conditions have more than Kubernetes' messages, those of composite groups do, too.
     """
     from mooring.scheduler.live import ExplainIn
 

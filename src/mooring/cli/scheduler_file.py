@@ -1,6 +1,6 @@
 """The file with a KubeSchedulerConfiguration, for programs that run and for commands that plan.
 
-Whatever the file says is obeyed, or the command ends with the place and the reason.
+Everything in the file is obeyed, or the command exits and names the place and the reason.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FIELDS = {
 
 
 def scheduler_config_option(function: F) -> F:
-    """Add --scheduler-config to a command that plans; its `given` or `sources` know the file."""
+    """Add --scheduler-config to a command that plans, which gets the file in its sources."""
 
     @wraps(function)
     def with_scheduler(*args: Any, scheduler_file: Path | None, **kwargs: Any) -> Any:
@@ -80,7 +80,7 @@ def scheduler_config_option(function: F) -> F:
 def scheduler_config(
     path: Path | None, gates: Gates, *, is_alone: bool = False
 ) -> tuple[SchedulerConfig, KubeSchedulerConfiguration]:
-    """Return the configuration in a file, or the default one; end if it cannot be obeyed."""
+    """Return the configuration in a file, or the default one; exit if it cannot be obeyed."""
     from mooring.scheduler.live import read_config
 
     if path is None:
@@ -97,7 +97,7 @@ def scheduler_config(
 
 
 def _refused(file: KubeSchedulerConfiguration, *, is_alone: bool) -> Iterator[str]:
-    """Yield what a file says about the program that cannot be obeyed."""
+    """Yield the settings of the program in a file that cannot be obeyed."""
     from mooring.validation.scheduler_configuration import number_of
 
     connection = file.client_connection or ClientConnectionConfiguration()
@@ -110,7 +110,7 @@ def _refused(file: KubeSchedulerConfiguration, *, is_alone: bool) -> Iterator[st
         ("contentType", connection.content_type),
     ):
         if text not in ("", JSON):
-            yield f"clientConnection.{name}: only {JSON} is spoken"
+            yield f"clientConnection.{name}: only {JSON} is supported"
     if file.enable_profiling:
         yield f"enableProfiling: {NO_PROFILES}"
     if file.enable_contention_profiling:
@@ -129,7 +129,7 @@ NOT_ELECTED = LeaderElectionConfiguration(leader_elect=False)
 def take_from_file(
     ctx: click.Context, given: dict[str, Any], file: KubeSchedulerConfiguration
 ) -> None:
-    """Take settings of the file for options that the command line does not set."""
+    """Use settings of the file for options that the command line does not set."""
 
     def is_set(name: str) -> bool:
         return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE

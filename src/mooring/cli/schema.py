@@ -49,7 +49,7 @@ def command(kind_name: str | None, folder: str | None, strict: bool) -> None:
     command lists all kinds with the names of their files.
 
     Editors use the schemas to complete fields, to show what they mean, and to mark mistakes.
-    Schemas know fields and types only: `moor validate` applies all of Kubernetes' rules.
+    Schemas describe fields and types only: `moor validate` applies all of Kubernetes' rules.
 
     \b
     moor schema resourceclaim --strict > claim.json
@@ -68,7 +68,7 @@ def command(kind_name: str | None, folder: str | None, strict: bool) -> None:
 
 
 def _kind(text: str, *, strict: bool) -> Kind:
-    """Return the kind of a name as kubectl takes it, or raise UsageError."""
+    """Return the kind with a name that kubectl would accept, or raise UsageError."""
     word, _, api = text.partition(".")
     word = SHORT_NAMES.get(word.lower(), word)
     version, _, group = api.partition(".")

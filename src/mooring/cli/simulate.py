@@ -1,4 +1,4 @@
-"""`moor simulate`: how long do pods wait, and how well are the devices used?"""
+"""`moor simulate`: simulates how long pods wait, and how well devices are used."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class _Time(click.ParamType[float]):
     "rates",
     multiple=True,
     metavar="KIND/NAME=N/h[:DURATION]",
-    help="Pods that arrive at random: so many per hour, and how long they run, both on average. "
+    help="Pods that arrive at random: how many per hour, and how long they run, both on average. "
     "Without a duration, they stay. May be repeated.",
 )
 @click.option(
@@ -94,8 +94,8 @@ class _Time(click.ParamType[float]):
     "until_s",
     type=_Time(),
     metavar="TIME",
-    help="End the simulation then: seconds, or a duration such as 8h. By default, --arrivals come "
-    "for 24h, and the simulation ends with the last pod.",
+    help="When to end the simulation: seconds, or a duration such as 8h. By default, --arrivals "
+    "come for 24h, and the simulation ends with the last pod.",
 )
 @click.option(
     "--sample",
@@ -109,7 +109,7 @@ class _Time(click.ParamType[float]):
     "--no-left-over",
     "is_quick",
     is_flag=True,
-    help="Do not find out which devices are left over; takes less time.",
+    help="Do not count left-over devices, which takes time.",
 )
 @click.option(
     "--timeline", "is_timeline", is_flag=True, help="Print the timeline instead of workloads."
@@ -140,15 +140,15 @@ def command(
 ) -> None:
     """Simulate pods that arrive, wait, run and leave, on the cluster of --on, --profile and -f.
 
-    The scheduler is the one of `moor plan`, with priorities and preemption, and the time is
-    simulated: days pass in seconds, and the same input gives the same result. --trace names
-    workloads of -f or of the cluster: a pod, an object that creates pods (deployment/train), a
-    claim or a template. They run only as the trace says; other pods are there from the beginning
-    and stay. A preempted pod starts anew.
+    The scheduler is that of `moor plan`, with priorities and preemption. Time is simulated: days
+    pass in seconds, and the same input gives the same result. --trace names workloads of -f or of
+    the cluster: a pod, an object that creates pods (deployment/train), a claim or a template. They
+    run only as the trace says; other pods exist from the beginning and stay. A preempted pod starts
+    over.
 
-    It prints the waits of each workload, how many devices are in use on average and at most, and
-    how many percent of the devices for a workload are left over on average: those that would stay
-    free if the workload filled the cluster, as `moor fit` counts them.
+    The command prints how long the pods of each workload wait, how many devices are in use on
+    average and at most, and which percentage of the devices for a workload is left over on average:
+    devices that would stay free if the workload filled the cluster, as `moor fit` counts them.
 
     \b
     moor simulate -f training.yaml --profile dgx-h100x4 --trace trace.csv
@@ -179,7 +179,7 @@ def _check_usage(trace: str | None, rates: tuple[str, ...], picture: Path | None
     names = click.get_current_context().params
     inputs = [name for field in ("filenames", "cluster_names") for name in names.get(field) or ()]
     if trace == STDIN and STDIN in inputs:
-        raise click.UsageError("standard input can be read once only: - stands there twice")
+        raise click.UsageError("standard input can be read once only: - is given twice")
 
 
 def _read(name: str | None) -> list[Arrival]:
@@ -194,7 +194,7 @@ def _read(name: str | None) -> list[Arrival]:
 
 
 def _drawn(rates: Iterable[str], seed: int, until_s: float | None) -> Iterator[Arrival]:
-    """Yield arrivals at random; each workload has its own, whatever the others are."""
+    """Yield random arrivals; those of one workload do not depend on the other workloads."""
     for text in rates:
         found = _RATE.fullmatch(text)
         if found is None:

@@ -93,7 +93,7 @@ def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
     "page",
     metavar="FILE.html",
     callback=_page,
-    help="Page to write, with everything that it shows; see `moor ui`.",
+    help="HTML page to write, which contains all its data; see `moor ui`.",
 )
 @cluster_options
 def command(
@@ -115,14 +115,14 @@ def command(
     moor snapshot --on cluster.tar.gz --html cluster.html
     """
     if target is None and page is None:
-        raise click.UsageError("nothing is to be written: give -o or --html")
+        raise click.UsageError("nothing to write: give -o or --html")
     if anonymises and not redacts:
-        raise click.UsageError("--anonymise needs redaction: texts that are kept hold names, too")
+        raise click.UsageError("--anonymise needs redaction: without it, texts still contain names")
     snapshot = given.everything
     if not any(snapshot.objects()):
         # An archive that is there already is worth more than an empty one.
         name = page if target is None else target
-        complain(f"{name}: not written: there are no objects to put into it")
+        complain(f"{name}: not written: there are no objects")
         sys.exit(given.exit_status(DOES_NOT_FIT))
     if redacts:
         snapshot = redacted(snapshot)

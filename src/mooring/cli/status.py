@@ -36,8 +36,8 @@ SCHEDULER = "scheduler"  # the name of its process
 def command(data_dir: Path, output: str) -> None:
     """Show what `moor up` runs in a directory: processes, nodes, pods and devices in use.
 
-    For this machine as a node, it shows the runtime and the drivers. If CEL expressions took the
-    scheduler long, it shows the slowest.
+    For this machine as a node, it shows the runtime and the drivers. It shows the slowest CEL
+    expressions if the scheduler spent much time on them.
     """
     from mooring.cluster.state_folder import StateFolder
 

@@ -92,7 +92,7 @@ def compact_command(data_dir: Path, etcd: Etcd | None) -> None:
         if etcd is not None:
             revision = asyncio.run(_compact_etcd(etcd))
             echo(f"etcd {etcd.root}: compacted at revision {revision}")
-            echo("etcd gives room back when it is told to: etcdctl defrag", err=True)
+            echo("etcd frees disk space only on request: etcdctl defrag", err=True)
             return
         done = compact(data_dir / STORE_FOLDER)
     echo(f"changes  {done.changes_before:,} -> {done.changes_after:,}")

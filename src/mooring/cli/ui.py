@@ -56,7 +56,7 @@ LINK = "/ui/link"
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="Port of the page on 127.0.0.1; 0 takes a free one.",
+    help="Port of the page on 127.0.0.1; 0 picks a free one.",
 )
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @data_dir_option
@@ -67,8 +67,8 @@ def command(sources: Sources, data_dir: Path, port: int, opens: bool) -> None:
 
     Without a source, prints a new link to the page of the cluster that `moor up` runs in
     --data-dir. With files, archives, profiles or --live, serves the page on this machine until
-    interrupted. A link works once and for ten minutes; SIGHUP makes the process print another. The
-    page changes nothing.
+    interrupted. A link works once, within ten minutes; on SIGHUP, the process prints another. The
+    page is read-only.
 
     \b
     moor ui
@@ -209,7 +209,7 @@ async def page_line(kubeconfig: Path, where: str = "") -> str:
 def static_feed(given: ClusterInput, title: str, source: str, *, is_plan: bool = False) -> Feed:
     """Return a feed of objects that do not change, with the causes of its pending pods.
 
-    Who brings manifests asks where their pods would run: these are shown as planned.
+    Users who give manifests want to know where their pods would run, so these are shown as planned.
     """
     from mooring.web.causes import find_causes
     from mooring.web.feed import Feed, SourceFacts

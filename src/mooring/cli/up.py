@@ -22,13 +22,7 @@ from mooring.api.names import dns1123_subdomain
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand, option_with_default
 from mooring.cli.errors import fail, needs_extra, os_error_text
-from mooring.cli.gate_options import (
-    GATES,
-    check_numa_form,
-    explain_option,
-    gate_options,
-    numa_node_option,
-)
+from mooring.cli.gate_options import GATES, check_numa_form, explain_option, gate_options
 from mooring.cli.server_options import (
     data_dir_option,
     listen_options,
@@ -36,6 +30,7 @@ from mooring.cli.server_options import (
     runtime_config_option,
     without_option,
 )
+from mooring.cli.simulated_nodes import read_fleets, simulated_nodes_options
 from mooring.cli.status import ProgressView, status_lines
 from mooring.cli.terminal import echo, say
 
@@ -69,7 +64,7 @@ LOOK_EVERY_S = 3.0
     "--node/--no-node",
     "has_node",
     default=None,
-    help="Whether to run pods on this machine as a node. The default, unless --profile is given.",
+    help="Run pods on this machine as a node. The default unless --profile is given.",
 )
 @click.option(
     "--node-name",
@@ -97,17 +92,10 @@ LOOK_EVERY_S = 3.0
     "--isolate",
     "is_isolated",
     is_flag=True,
-    help="Run server, scheduler and controllers as a process each. It is slower, and uses more "
-    "memory.",
+    help="Run the server, the scheduler and the controllers in separate processes, which is slower "
+    "and uses more memory.",
 )
-@click.option(
-    "--profile",
-    "profiles",
-    multiple=True,
-    metavar="NAME[=COUNT]",
-    help="Hardware profile to simulate; see `moor profiles`. May be repeated.",
-)
-@numa_node_option("How drivers publish numaNode.")
+@simulated_nodes_options(numa_node="How drivers publish numaNode.")
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
@@ -130,8 +118,8 @@ def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> 
     Containers are processes of this machine, started from `command`.
 
     With --profile, the nodes are simulated machines of hardware profiles with their devices. Pods
-    bound to them become Running; pods of Jobs end as their commands say (`sleep 30`, `false`) or
-    after five seconds.
+    bound to them become Running; pods of Jobs exit as their commands would (`sleep 30`, `false`)
+    or after five seconds.
 
     \b
     moor up
@@ -143,7 +131,7 @@ def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> 
 
     check_numa_form(given["form_name"], gates)
     if not os.environ.get(DETACHED):  # else whoever started us has looked
-        _check_profiles(given["profiles"], given["form_name"])
+        read_fleets(given["profiles"], given["form_name"])
         read_runtime(given["runtime_config"], gates)
     plan = _plan(ctx, given)
     folder = StateFolder(plan.folder)
@@ -152,16 +140,6 @@ def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> 
         _detach(folder, plan, f" --data-dir {given['data_dir']}" if is_named else "")
     else:
         _run(folder, plan)
-
-
-def _check_profiles(names: tuple[str, ...], form: str) -> None:
-    from mooring.cluster.simulation import fleets_of
-    from mooring.hardware import NumaNodeForm, ProfileError
-
-    try:
-        fleets_of(names, NumaNodeForm[form.upper()])
-    except ProfileError as error:
-        raise click.UsageError(f"--profile: {error}") from None
 
 
 def _plan(ctx: click.Context, given: dict[str, Any]) -> ClusterPlan:
@@ -286,7 +264,7 @@ async def _create_classes(view: ProgressView, is_serving: asyncio.Event, plan: C
     try:
         await _with_client(plan.folder / "kubeconfig", make)
     except ClientError as error:
-        view.line(f"classes of devices and storage are not made: {error}")
+        view.line(f"DeviceClasses and StorageClass could not be created: {error}")
 
 
 def _print_addresses(view: ProgressView, supervisor: Supervisor, plan: ClusterPlan) -> None:
@@ -366,7 +344,7 @@ def _detach(folder: StateFolder, plan: ClusterPlan, where: str) -> None:
     process.terminate()
     late = [each.name for each in state.processes if not each.is_working] if state else []
     what = " and ".join(late) or "the cluster"
-    fail(f"{what} did not come to work within {START_S_MAX:g} s; see {folder.log('up').parent}")
+    fail(f"{what} did not become ready within {START_S_MAX:g} s; see {folder.log('up').parent}")
 
 
 def _arguments(plan: ClusterPlan) -> list[str]:

@@ -78,11 +78,11 @@ def command(
 ) -> None:
     """Validate objects as the API server of Kubernetes 1.37 does on create.
 
-    Reads the files of -f and [FILE|DIR]…, with every kind that Dynamic Resource Allocation uses, in
-    all versions, sets defaults and applies Kubernetes' validation. Prints each error and warning
-    with its file and line, then a summary. Objects of other kinds, such as Services and custom
-    resources, are counted but not checked. Kustomizations and files of Helm charts are skipped with
-    a note.
+    Reads the files of -f and [FILE|DIR]…, sets defaults, and applies Kubernetes' validation to
+    objects of built-in kinds in all their versions. Prints each error and warning with its file and
+    line, then a summary. Of JobSets and workloads of other well-known operators, checks the objects
+    that the operator would create. Other custom resources are counted but not checked.
+    Kustomizations and files of Helm charts are skipped with a note.
 
     \b
     moor validate -R -f manifests

@@ -157,7 +157,7 @@ def _consequences(each: PodChange) -> Iterator[str]:
     """Yield short consequences for a pod."""
     match each.kind:
         case PodChangeKind.LOST:
-            yield "nothing makes it anew"
+            yield "nothing recreates it"
         case PodChangeKind.RESTARTS:
             yield "comes back to where it was"
         case PodChangeKind.GAINS | PodChangeKind.NEW:
@@ -235,7 +235,7 @@ def _remarks(found: Difference) -> Iterator[str]:
         yield f"{each.device} is in no slice any more, but stays allocated{claims}"
     if found.leaving_anyway:
         pods = listed(found.leaving_anyway)
-        yield f"Without the changes, too, these pods leave because of taints: {pods}"
+        yield f"Taints evict these pods even without the changes: {pods}"
 
 
 def _summary(found: Difference) -> str:

@@ -52,17 +52,17 @@ class ClusterPlan(Struct, frozen=True):
     gates: tuple[str, ...] = ()  # options that choose gates
     runtime_config: str = ""  # which versions of the API are served
     explain_in: str = ""  # where explanations of pods without a node go; empty: as the gates say
-    is_isolated: bool = False  # server, scheduler and controllers are processes of their own
-    without: tuple[str, ...] = ()  # parts that somebody else runs: scheduler, controllers
+    is_isolated: bool = False  # server, scheduler and controllers run in separate processes
+    without: tuple[str, ...] = ()  # parts that other programs replace: scheduler, controllers
 
     @property
     def has_scheduler(self) -> bool:
-        """Whether the cluster has a scheduler of its own."""
+        """Whether the cluster runs Mooring's scheduler."""
         return "scheduler" not in self.without
 
     @property
     def runs_controllers(self) -> bool:
-        """Whether there are loops to run: controllers, or those of simulated nodes."""
+        """Whether to run controllers: those of Kubernetes, or those of simulated nodes."""
         return "controllers" not in self.without or bool(self.profiles)
 
 
@@ -74,7 +74,7 @@ def cluster_processes(plan: ClusterPlan) -> tuple[ProcessSpec, ...]:
 
 
 def _programs(plan: ClusterPlan) -> Iterator[ProcessSpec]:
-    """Yield the scheduler and the controllers as processes of their own."""
+    """Yield the scheduler and the controllers as separate processes."""
     pki = plan.folder / CREDENTIALS
     status = (
         *("--metrics-bind-address", ANY_PORT, "--client-ca-file", str(pki / "ca.crt")),
@@ -131,7 +131,7 @@ def node_processes(plan: ClusterPlan, node: NodePlan) -> Iterator[ProcessSpec]:
 
 
 def server_process(plan: ClusterPlan) -> ProcessSpec:
-    """Return the server's process, which is the whole control plane unless it is isolated."""
+    """Return the server's process: the whole control plane, unless the cluster is isolated."""
     serving = (
         *("--data-dir", str(plan.folder)),
         *("--bind-address", plan.address, "--secure-port", str(plan.port), *plan.gates),
@@ -151,7 +151,7 @@ def server_process(plan: ClusterPlan) -> ProcessSpec:
 def on_server_ready(plan: ClusterPlan, line: str) -> ProcessSpec:
     """Write the credentials of the node; return the server's process for a restart.
 
-    A restarted server keeps its port, so that everybody finds it.
+    A restarted server keeps its port, so that clients find it.
     """
     url = line.split()[2].rstrip(";")
     pki = plan.folder / CREDENTIALS

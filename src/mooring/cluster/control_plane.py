@@ -4,13 +4,12 @@
                          │
                        store
 
-The programs call the server directly (`mooring.apiserver.direct_client`), each as the user that it
-is over HTTPS. They share its event loop; each does its work in short slices. A program that fails
-is begun again with a growing backoff, and the others go on. One that fails before it ever worked
-ends the process.
+The programs call the server directly (`mooring.apiserver.direct_client`), as the same users as over
+HTTPS. They share its event loop, and work in short slices. A failed program is restarted with
+increasing backoff, while the others continue. If it fails before it ever worked, the process ends.
 
-What a part says begins with its name: `scheduler: scheduling at …`. So whoever runs the process can
-tell the parts apart; the server says what it always says.
+Each output line of a part begins with its name: `scheduler: scheduling at …`. Lines of the server
+have no prefix.
 """
 
 from __future__ import annotations
@@ -57,18 +56,18 @@ KUBELET_AGENT = "kubelet"
 PART: contextvars.ContextVar[str] = contextvars.ContextVar("part", default="")
 
 Tell = Callable[[str], None]
-Part = Callable[[Tell], Awaitable[None]]  # works until cancelled, and tells how far it has come
+Part = Callable[[Tell], Awaitable[None]]  # works until cancelled, and reports its progress
 
 
 class ControlPlane(NamedTuple):
-    """What runs in the process."""
+    """What to run in the process."""
 
     settings: Settings  # of the server, with RBAC
     config: SchedulerConfig
     explain: Explain = lambda *_: ""
     fleets: tuple[Fleet, ...] = ()  # of simulated nodes
-    place: ListenAddress | None = None  # of the status pages of each program; port 0
-    without: tuple[str, ...] = ()  # parts that somebody else runs
+    place: ListenAddress | None = None  # of each program's status pages; port 0
+    without: tuple[str, ...] = ()  # parts that other programs replace
     context: ProgramContext = ProgramContext()
 
 
@@ -94,12 +93,12 @@ async def run_control_plane(plan: ControlPlane, tell: Tell) -> None:
 
 
 async def run_programs(made: Assembled, plan: ControlPlane, url: str, tell: Tell) -> None:
-    """Run the programs beside a server until cancelled, or until one never comes to work."""
+    """Run the programs beside a server until cancelled, or until one fails to start."""
     clock = plan.context.clock
     parts: dict[str, Part] = {}
     if SCHEDULER not in plan.without:
         parts[SCHEDULER] = partial(_schedule, made, plan, url)
-    if CONTROLLERS not in plan.without or plan.fleets:  # the loops of simulated nodes stay
+    if CONTROLLERS not in plan.without or plan.fleets:  # those of simulated nodes still run
         parts[CONTROLLERS] = partial(_control, made, plan, url)
     async with asyncio.TaskGroup() as tasks:
         for name, part in parts.items():
@@ -109,8 +108,8 @@ async def run_programs(made: Assembled, plan: ControlPlane, url: str, tell: Tell
 
 
 async def keep_part_running(name: str, part: Part, tell: Tell, clock: Clock) -> None:
-    """Run a part until cancelled; begin it again when it fails, once it has worked."""
-    PART.set(name)  # of this task, and of all tasks that it makes
+    """Run a part until cancelled; restart it after failures, once it has worked."""
+    PART.set(name)  # of this task and all tasks that it starts
     failures, has_worked = 0, False
 
     def tell_named(text: str) -> None:
@@ -179,14 +178,14 @@ async def _run(
 
 
 def program_client(made: Assembled, user: str, manager: str) -> DirectClient:
-    """Return the client of a user who has a certificate."""
+    """Return the client of a user with a certificate."""
     assert made.credentials is not None
     certificate = made.credentials.client_certificate(user)
     return direct_client(made.application, manager=manager, certificate=certificate)
 
 
 def account_client(made: Assembled, clock: Clock, tokens: Tokens) -> DirectClient:
-    """Return the client of a controller's account."""
+    """Return the client of a controller's service account."""
     return direct_client(made.application, manager=CONTROLLERS_AGENT, tokens=tokens, clock=clock)
 
 
@@ -194,7 +193,7 @@ def account_client(made: Assembled, clock: Clock, tokens: Tokens) -> DirectClien
 
 
 class PartNames(logging.Filter):
-    """Begins each line of a log with the part that writes it."""
+    """Adds the name of the part that writes a log line."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Add the name of the part to a record."""

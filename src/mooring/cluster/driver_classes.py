@@ -1,4 +1,4 @@
-"""The DeviceClasses of bundled drivers and a StorageClass, created where they are missing.
+"""Creates the DeviceClasses of bundled drivers, and a StorageClass, if they are missing.
 
 `moor up` creates the classes of this machine's drivers, `moor driver run` those of the drivers that
 it runs, if it is allowed to.

@@ -1,9 +1,9 @@
-"""The explainer: why pods with claims wait, as events, where kube-scheduler places them.
+"""The explainer: records why pods with claims wait as events, for clusters with kube-scheduler.
 
 Each pass plans the pods that have no node, and records an `Explained` event about each pod whose
 cause is new: the line that Mooring's scheduler appends to Kubernetes' message. It changes nothing
-else. A pod gets an event once a minute at most, a pass records a bounded number, and takes a
-bounded time; pods that had no turn come first in the next pass.
+else. Each pod gets at most one event a minute. A pass has a bounded duration, and records a bounded
+number of events; pods that it did not reach come first in the next pass.
 """
 
 from __future__ import annotations
@@ -32,68 +32,68 @@ from mooring.validation.strategy import Context
 EXPLAINER: Final = "explainer-controller"
 SOURCE: Final = "mooring-explainer"
 REASON: Final = "Explained"
-EVENTS_MAX: Final = 100  # of a pass
+EVENTS_MAX: Final = 100  # per pass
 AGAIN_S: Final = 60.0  # before a pod gets another event
 
 
-class _Told(NamedTuple):
-    """What was last said about a pod, and when."""
+class _LastEvent(NamedTuple):
+    """The last event about a pod, and its time."""
 
     text: str
     at: datetime
 
 
-class Told(NamedTuple):
-    """A pod, and what to say about it."""
+class NewCause(NamedTuple):
+    """A pod, and the text of its event."""
 
     pod: Pod
     text: str
 
 
 class Explainer:
-    """Says why pods wait, whenever that changes."""
+    """Finds out why pods wait, and reports changes."""
 
     def __init__(self, gates: Gates, clock: Clock) -> None:
         self._gates, self._clock = gates, clock
         context = Context(gates=gates, now=Timestamp(clock.now()))
         self._monitor = Monitor(context, limit=lambda: EvaluationLimit(clock.monotonic))
-        self._told: dict[str, _Told] = {}  # by uid of pods that wait
+        self._last_events: dict[str, _LastEvent] = {}  # by the uids of waiting pods
 
-    def work(self, objects: Sequence[Any], now: datetime) -> list[Told]:
-        """Return what is new about pods of a cluster with these objects."""
+    def work(self, objects: Sequence[Any], now: datetime) -> list[NewCause]:
+        """Return the pods of a cluster whose causes are new."""
         planned = self._monitor.plan(objects, now)
         waiting = [each for each in planned.pending if _is_ours(each.pod)]
         known = {each.pod.metadata.uid for each in waiting}
-        self._told = {uid: told for uid, told in self._told.items() if uid in known}
-        found: list[Told] = []
+        self._last_events = {uid: last for uid, last in self._last_events.items() if uid in known}
+        found: list[NewCause] = []
         for pod, text in self._lines(planned, waiting):
             uid = pod.metadata.uid
-            before = self._told.get(uid)
+            before = self._last_events.get(uid)
             if before is not None and before.text == text:
                 continue
             if before is not None and now - before.at < timedelta(seconds=AGAIN_S):
                 continue
-            self._told[uid] = _Told(text, now)
+            self._last_events[uid] = _LastEvent(text, now)
             if text:
-                found.append(Told(pod, text))
+                found.append(NewCause(pod, text))
             if len(found) == EVENTS_MAX:
                 break
         return found
 
     def _lines(self, planned: Plan, waiting: list[Pending]) -> Iterator[tuple[Pod, str]]:
-        """Yield what there is to say, pods of which nothing was said first."""
+        """Yield the events to record; pods without an event so far come first."""
         if not waiting:
             return
-        # What is remembered of one plan's cluster holds for no other.
+        # Results that are cached for one plan's cluster are wrong for others.
         summary = PendingSummary(self._clock.monotonic, self._gates)
-        for each in sorted(waiting, key=lambda each: each.pod.metadata.uid in self._told):
+        for each in sorted(waiting, key=lambda each: each.pod.metadata.uid in self._last_events):
             text = summary(planned.cluster, each.pod, each)
             if text is not None:
                 yield each.pod, text
 
 
 def _is_ours(pod: Pod) -> bool:
-    """Return whether a pod waits for devices, and its scheduler does not explain itself."""
+    """Return whether a pod waits for devices, and its scheduler does not explain why."""
     spec = pod.spec
     has_claims = bool(spec.resource_claims or pod.status.extended_resource_claim_status)
     return has_claims and spec.scheduler_name in (None, "", "default-scheduler")
@@ -112,7 +112,7 @@ class ExplainerProgram:
     ) -> None:
         clock = around.clock
         self._recorder = EventRecorder(client, SOURCE, clock=clock, random=around.random)
-        self._passes: SnapshotPasses[list[Told]] = SnapshotPasses(
+        self._passes: SnapshotPasses[list[NewCause]] = SnapshotPasses(
             "explainer",
             informers,
             Explainer(around.gates, clock).work,
@@ -127,6 +127,6 @@ class ExplainerProgram:
         async with self._recorder.running():
             await self._passes.run()
 
-    def _record(self, told: list[Told]) -> None:
-        for pod, text in told:
+    def _record(self, causes: list[NewCause]) -> None:
+        for pod, text in causes:
             self._recorder.record(RecordEvent(pod, REASON, text, action="Explaining"))

@@ -1,6 +1,6 @@
 """The program of `moor metrics`: figures of a live cluster, computed in passes.
 
-Ages are those of the moment of the scrape, everything else of the last pass.
+Ages are relative to the time of the scrape; everything else is from the last pass.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from mooring.kit.clock import Clock
 from mooring.kit.metrics import Family, Gauge, Labels, exposition, openmetrics_exposition
 from mooring.validation.strategy import Context
 
-CAUSE_S = 0.5  # that the search for one cause may take
-CAUSES_S = 10.0  # and for all of a pass
+CAUSE_S = 0.5  # for the search of one cause
+CAUSES_S = 10.0  # for the search of all causes in a pass
 
 
 class ExporterSettings(Struct, frozen=True):
-    """What `moor metrics` counts."""
+    """The settings of `moor metrics`."""
 
-    shapes: tuple[Shape, ...] = ()  # besides those that pods have
+    shapes: tuple[Shape, ...] = ()  # besides those of templates
     shapes_max: int = SHAPES_MAX
     claims_max: int = SHAPE_CLAIMS_MAX
     limits: LabelLimits = LabelLimits()
@@ -39,14 +39,14 @@ class ExporterSettings(Struct, frozen=True):
 
 
 def monitor_of(context: Context, settings: ExporterSettings, clock: Clock) -> Monitor:
-    """Return a monitor that takes a bounded time for each pass."""
+    """Return a monitor with a time limit for each pass."""
     begun: list[DiagnosisTimeLimit] = []
 
     def effort() -> Effort:
         return begun[-1].effort()
 
     def limit() -> EvaluationLimit:
-        # Each pass asks once, before anything else.
+        # Each pass calls this once, first.
         begun[:] = [DiagnosisTimeLimit(clock.monotonic, each_s=CAUSE_S, all_s=CAUSES_S)]
         return EvaluationLimit(clock.monotonic)
 
@@ -95,7 +95,7 @@ class MetricsProgram:
 
     @property
     def troubles(self) -> dict[str, str]:
-        """Why there is nothing to show yet."""
+        """Why there are no figures yet."""
         return {} if self._figures is not None else {"metrics": "the first pass is not done yet"}
 
     @property
@@ -134,7 +134,7 @@ def exporter_families(passes: SnapshotPasses[Any]) -> Sequence[Family]:
         ),
         Gauge(
             "mooring_exporter_passes_total",
-            "Times that all was counted anew.",
+            "Passes over the cluster so far.",
             (),
             lambda: {(): passes.passes},
             is_counter=True,
@@ -147,7 +147,7 @@ def exporter_families(passes: SnapshotPasses[Any]) -> Sequence[Family]:
         ),
         Gauge(
             "mooring_exporter_last_pass_timestamp_seconds",
-            "The time of the last pass that did not fail: what is shown is of then.",
+            "Time of the last successful pass, which all other figures are from.",
             (),
             finished,
         ),

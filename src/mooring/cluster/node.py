@@ -85,11 +85,11 @@ class NodeSettings(Struct, frozen=True):
     labels: Mapping[str, str] = {}
     endpoint: KubeletEndpoint | None = None
     ends_containers: bool = False  # when the agent ends; else they go on
-    server: str = ""  # the URL by which pods reach the API server
+    server: str = ""  # the URL of the API server for pods
 
     @property
     def host_folders(self) -> HostFolders:
-        """The folders that the node has elsewhere than pods expect them."""
+        """The directories that the node has in another place than pods expect."""
         return host_folders_of(self.folder, self.cdi_folders)
 
 

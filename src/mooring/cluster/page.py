@@ -4,9 +4,9 @@
                                  │
                                  └─ informers ─► objects ─► what each viewer may see
 
-The API server has the page at /ui/, for its own users. Browsers warn of its certificate, which the
-cluster has signed itself. So the page listens on a port of its own, too, on this machine only and
-without TLS; there only links sign in. Informers run while somebody looks.
+The API server has the page at /ui/, for its own users. Browsers warn about its certificate, because
+the cluster's own CA has signed it. So the page also listens on a port of its own, on this machine
+only and without TLS, where only links sign in. Informers run only while there are viewers.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from mooring.web.page import Page
 from mooring.web.store_past import read_past
 
 AGENT: Final = "mooring-page"
-IDLE_S: Final = 300.0  # without viewers, before informers end
+IDLE_S: Final = 300.0  # without viewers until informers stop
 LOOK_EVERY_S: Final = 15.0
 
 
 @asynccontextmanager
 async def page_beside(made: Assembled, settings: Settings) -> AsyncIterator[Page[User]]:
-    """Serve the page of an assembled server while a block lasts."""
+    """Serve the page of an assembled server during a `with` block."""
     context = Context(gates=settings.gates, now=_now())
     feed = Feed(
         SourceFacts(f"cluster in {settings.data_dir.name}", "cluster", is_live=True),
@@ -75,7 +75,7 @@ async def page_beside(made: Assembled, settings: Settings) -> AsyncIterator[Page
 
 
 async def serve_with_page(settings: Settings, tell: Callable[[str], None]) -> None:
-    """Run a server with its page until a signal stops it; tell its URL."""
+    """Run a server with its page until a signal stops it; report its URL."""
     async with (
         assembled(settings) as made,
         page_beside(made, settings),
@@ -114,7 +114,7 @@ async def _follow(
 
 
 def _client(made: Assembled, settings: Settings) -> Client:
-    """Return the client of the page, which sees everything; viewers see what they may list."""
+    """Return the client of the page, which reads everything; viewers see what they may list."""
     if made.credentials is not None:
         certificate = made.credentials.client_certificate(ADMIN)
         return direct_client(made.application, manager=AGENT, certificate=certificate)

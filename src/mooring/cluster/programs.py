@@ -186,7 +186,7 @@ class ControllerProgram:
 
 
 def shared_informers(client: Client, context: ProgramContext) -> InformerFactory:
-    """Return informers for programs to share; whoever shares them also runs them.
+    """Return informers for programs to share; the caller runs them.
 
     As in Kubernetes' programs, they do not keep managedFields.
     """
@@ -252,7 +252,7 @@ CONTROLLERS: tuple[str, ...] = (
 )
 
 
-# As for kube-controller-manager, `*` does not mean these.
+# As in kube-controller-manager, `*` does not include these.
 OFF_BY_DEFAULT: frozenset[str] = frozenset({"explainer-controller"})
 
 

@@ -1,11 +1,11 @@
-"""Passes over a whole cluster: for programs that ask a question about all of it, again and again.
+"""Passes over a whole cluster, for programs that evaluate all of it again and again.
 
     informers ─ something changed ─► objects ─ in a thread ─► work ─► result ─► rest ─┐
          ▲                                                                            │
          └────────────────────────────────────────────────────────────────────────────┘
 
-A pass rests nine times as long as it worked, and no less than its interval, so that it takes a
-tenth of a core in a large cluster, and next to nothing in a small one.
+After each pass, the program pauses for nine times the duration of the pass, and at least for its
+interval. So it takes a tenth of a core in a large cluster, and almost nothing in a small one.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from mooring.controllers.controller_manager import NOT_EVERYWHERE
 from mooring.kit.bulkhead import FAULTS
 from mooring.kit.clock import Clock
 
-# What decides about the pods that exist, and the gate without which a server lacks a kind.
-# Workloads are not read: pods that they have not created yet do not wait.
+# The kinds that matter for existing pods, and the gate without which servers lack a kind.
+# Workloads are not read, because pods that they have not created yet do not wait.
 KINDS: Final[Mapping[type[Any], Gate | None]] = {
     Node: None,
     Namespace: None,
@@ -55,19 +55,19 @@ KINDS: Final[Mapping[type[Any], Gate | None]] = {
     Pod: None,
 }
 INTERVAL_S: Final = 15.0
-IDLE_S: Final = 60.0  # where nothing changes: causes may depend on the time
+IDLE_S: Final = 60.0  # without changes, because causes may depend on the time
 REST_SHARE: Final = 9.0
 
 T = TypeVar("T")
 
 
 def kinds_of(gates: Gates) -> tuple[type[Any], ...]:
-    """Return the kinds to read; a role has the others only where their gates are on."""
+    """Return the kinds to read; roles grant the others only if their gates are on."""
     return tuple(kind for kind, gate in KINDS.items() if gate is None or gates.enabled(gate))
 
 
 class SnapshotPasses(Generic[T]):
-    """Works on all objects of a cluster, as long as the informers run."""
+    """Runs passes over all objects of a cluster, while the informers run."""
 
     def __init__(
         self,
@@ -80,12 +80,12 @@ class SnapshotPasses(Generic[T]):
         clock: Clock,
         interval_s: float = INTERVAL_S,
     ) -> None:
-        """Take `work`, which runs in a thread, and `done`, which takes its result."""
+        """Create passes: `work` runs in a thread, and `done` gets its result."""
         self._name, self._informers, self._work, self._done = name, informers, work, done
         self._clock, self._interval_s = clock, interval_s
         self._has_changed = True
         self.took_s = 0.0
-        self.finished: datetime | None = None  # when the last pass without a fault was
+        self.finished: datetime | None = None  # the time of the last successful pass
         self.passes = 0
         self._kinds = kinds_of(gates)
         for kind in self._kinds:
@@ -94,11 +94,11 @@ class SnapshotPasses(Generic[T]):
 
     @property
     def objects(self) -> dict[str, int]:
-        """How many objects there are, by kind."""
+        """The number of objects, by kind."""
         return {kind.__name__: self._informers.objects.count(kind) for kind in self._kinds}
 
     async def run(self) -> None:
-        """Work until cancelled, once the informers have synced."""
+        """Run passes until cancelled, once the informers have synced."""
         await self._informers.wait_for_sync()
         while True:
             begin_s = self._clock.monotonic()

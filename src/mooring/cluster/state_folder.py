@@ -68,7 +68,7 @@ class ClusterState(Struct, frozen=True):
     server: str = ""  # its URL
     profiles: tuple[str, ...] = ()
     node: NodeState | None = None
-    is_isolated: bool = True  # server, scheduler and controllers are processes of their own
+    is_isolated: bool = True  # server, scheduler and controllers run in separate processes
     processes: tuple[ProcessState, ...] = ()
 
     @property

@@ -241,7 +241,7 @@ class _StatusServer:
 
 
 def prefers_openmetrics(accept: str) -> bool:
-    """Return whether an Accept header asks for OpenMetrics rather than plain text."""
+    """Return whether an Accept header prefers OpenMetrics to plain text."""
     weights: dict[str, float] = {}
     for part in accept.split(","):
         type_, *parameters = (each.strip() for each in part.split(";"))

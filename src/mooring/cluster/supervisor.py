@@ -39,13 +39,13 @@ REWRITE_S = 2.0  # before a state that could not be written is written again
 LINE_BYTES_MAX = 256 * 1024
 LAST_LINES = 5
 METRICS = "metrics at "
-RESTARTING = "restarting: "  # a part says so, with the cause
+RESTARTING = "restarting: "  # a part reports this, with the cause
 MOOR = (sys.executable, "-m", "mooring.cli.main")
 _PR_SET_PDEATHSIG = 1
 
 
 class PartSpec(Struct, frozen=True):
-    """A part of a process: its name, and the prefix of the line it prints once it works."""
+    """A part of a process: its name, and the prefix of the line that it prints when it works."""
 
     name: str
     ready_prefix: str
@@ -57,11 +57,11 @@ class ProcessSpec(Struct, frozen=True):
     name: str
     arguments: tuple[str, ...]
     ready_prefix: str
-    more: tuple[PartSpec, ...] = ()  # parts beside the one that has the name of the process
+    more: tuple[PartSpec, ...] = ()  # parts besides the one with the name of the process
 
     @property
     def parts(self) -> tuple[PartSpec, ...]:
-        """All parts, at least one."""
+        """All parts; there is at least one."""
         return PartSpec(self.name, self.ready_prefix), *self.more
 
     @property
@@ -166,7 +166,7 @@ class Supervisor:
     def mark_working(self, spec: ProcessSpec, line: str, *, is_first: bool) -> ProcessSpec:
         """Record that the first part of a process is ready; return the spec for its next restart.
 
-        What depends on it may fail the first time only: later, what was prepared then is there.
+        Dependent preparations may fail only the first time: later, their results exist already.
         """
         if line.startswith("serving at "):
             self.state = replace(self.state, server=line.split()[2].rstrip(";"))
@@ -189,7 +189,7 @@ class _Runner:
         self._last: list[str] = []
         self._failures = 0
         self._restarts = dict.fromkeys((each.name for each in spec.parts), 0)
-        self._late = set(self._restarts)  # parts that have never worked
+        self._late = set(self._restarts)  # parts that have not worked yet
         self.has_worked = asyncio.Event()
 
     async def run(self) -> None:
@@ -215,7 +215,7 @@ class _Runner:
                 log.close()
 
     def _note_end(self, part: PartSpec, cause: str, **changes: object) -> None:
-        """Record that a part does not work, and begins again."""
+        """Record that a part failed and restarts."""
         name = part.name
         self._restarts[name] += 1
         trouble = {"is_working": False, "metrics": "", "trouble": cause, **changes}
@@ -275,7 +275,7 @@ class _Runner:
         return f"signal {-code}" if code < 0 else f"exit status {code}"
 
     def _part_of(self, line: bytes) -> tuple[PartSpec, bytes]:
-        """Return the part that a line is of, and the line without its name."""
+        """Return the part that wrote a line, and the line without its name."""
         for part in self._spec.more:
             name = f"{part.name}: ".encode()
             if line.startswith(name):

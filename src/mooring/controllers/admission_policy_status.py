@@ -1,9 +1,9 @@
-"""The status of validating admission policies: what the types of objects say against expressions.
+"""The status of validating admission policies: warnings about the types in their expressions.
 
-A generation of a policy is checked once, as in Kubernetes: a definition that comes later is not
-taken into account until the policy changes. The kinds that a policy matches by name are looked up:
-built-in ones in the schema of the API, others in their definitions. Each expression is checked once
-for each kind; rules with wildcards, and subresources, say nothing about types.
+Each generation of a policy is checked once, as in Kubernetes: a definition that is created later
+has no effect until the policy changes. The controller looks up the kinds that a policy matches by
+name: built-in ones in the API schema, others in their definitions. It checks each expression
+against each kind; rules with wildcards and subresources have no known types.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mooring.validation.custom_resources.definition_rules import schema_of
 from mooring.validation.custom_resources.rule_types import decl_type, escaped
 from mooring.validation.custom_resources.structural import structural
 
-KINDS_MAX: Final = 10  # of a policy; others are not looked at
+KINDS_MAX: Final = 10  # of a policy; others are not checked
 Structs = Mapping[str, Mapping[str, Type]]
 
 _METADATA: Final = f"{META}.ObjectMeta"
@@ -88,7 +88,7 @@ class AdmissionPolicyStatusController(Controller):
 def type_warnings(
     policy: ValidatingAdmissionPolicy, definitions: Collection[CustomResourceDefinition]
 ) -> tuple[ExpressionWarning, ...]:
-    """Return what can go wrong in the validations of a policy, by expression."""
+    """Return type warnings about the validations of a policy, by expression."""
     spec = policy.spec
     declared = Declared(params=spec.param_kind is not None)
     params, structs = _params(policy, definitions)
@@ -146,7 +146,7 @@ class MatchedResource(NamedTuple):
 
     @property
     def definition_name(self) -> str:
-        """The name of its definition, if it has one."""
+        """The name of the resource's definition, if it has one."""
         return f"{self.plural}.{self.group}"
 
 
@@ -202,7 +202,7 @@ def _checked_kinds(
 
 @lru_cache(maxsize=64)
 def _built_in(resource: MatchedResource) -> tuple[CheckedKind, ...]:
-    """Return the kinds of a resource; without a group it may be of any, as for Kubernetes."""
+    """Return the kinds of a resource; without a group, it may be in any, as in Kubernetes."""
     found = []
     for kind in SERVED:
         is_same = (kind.version, kind.plural) == (resource.version, resource.plural)
@@ -216,7 +216,7 @@ def _built_in(resource: MatchedResource) -> tuple[CheckedKind, ...]:
 
 
 def _custom(definition: CustomResourceDefinition, version: str) -> CheckedKind | None:
-    """Return the kind of a definition in a version, if it is served and says what it is made of."""
+    """Return the kind of a definition in a version, if it is served and has a schema."""
     spec = definition.spec
     kind = spec.names.kind
     for each in spec.versions:
@@ -235,7 +235,7 @@ def _custom(definition: CustomResourceDefinition, version: str) -> CheckedKind |
 
 
 def _structs_below(name: str) -> dict[str, dict[str, Type]]:
-    """Return the structs that an object of a type is made of, itself among them."""
+    """Return a struct and all structs within it."""
     found: dict[str, dict[str, Type]] = {}
     waiting = [name]
     while waiting:

@@ -32,7 +32,7 @@ DELETED_UIDS_MAX = 500
 class ObjectChange:
     """An object was added (no old), deleted (no new), or changed.
 
-    All controllers of the kind read the same one, so it says what most of them ask for.
+    All controllers of the kind share it, so it has what most of them need.
     """
 
     __slots__ = ("gone", "new", "old", "value")
@@ -41,10 +41,15 @@ class ObjectChange:
         self.old, self.new = old, new
         # The object in its current or last state.
         self.value: Any = old if new is None else new
-        # The object that was deleted, also where another has its name now.
+        # The object that was deleted, even if another one has its name now.
         self.gone: Any | None = None
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
             self.gone = old
+
+    @property
+    def states(self) -> tuple[Any, ...]:
+        """The object before and after the change, as far as there is one."""
+        return tuple(each for each in (self.old, self.new) if each is not None)
 
 
 class Lookup(Struct, frozen=True):
@@ -106,7 +111,7 @@ class Controller:
     workers: ClassVar[int] = 4
     # Whether writes to one object make sense although a write to another was refused.
     has_independent_steps: ClassVar[bool] = False
-    # Whether a key whose plan created objects is planned again at once, with these as answers.
+    # Whether a plan that created objects is followed by another at once, with them as answers.
     continues_after_create: ClassVar[bool] = False
 
     def add_indexes(self, objects: Indexer) -> None:

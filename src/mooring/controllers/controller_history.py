@@ -1,7 +1,7 @@
-"""Revisions: the templates that a stateful set or daemon set had, kept as ControllerRevisions.
+"""Revisions: former templates of a stateful set or daemon set, stored as ControllerRevisions.
 
 The data of a revision is a patch that restores its template, so that `kubectl rollout undo` can
-apply it. A template that comes back gets its old revision, with a new number.
+apply it. A template that is used again gets its old revision, with a new number.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from mooring.controllers.controller_ref_manager import controlled, reference_to
 from mooring.controllers.pod_control import hashed_name, template_hash
 
 REVISION_HASH: Final = "controller-revision-hash"  # the label of pods, and of revisions
-HISTORY_LIMIT: Final = 10  # old revisions that are kept if the set says nothing
+HISTORY_LIMIT: Final = 10  # old revisions to keep by default
 
 Owner = StatefulSet | DaemonSet
 
 
 class History(NamedTuple):
-    """The revisions of an owner, the oldest first; and the one of its current template."""
+    """The revisions of an owner, oldest first, and the one of its current template."""
 
     revisions: list[ControllerRevision]
     update: ControllerRevision
     steps: list[Step]  # that create or renumber the update revision
 
     def find(self, name: str) -> ControllerRevision | None:
-        """Return a revision by its name."""
+        """Return the revision with this name."""
         if name == self.update.metadata.name:
             return self.update
         return next((each for each in self.revisions if each.metadata.name == name), None)
@@ -68,7 +68,7 @@ def data_of(template: PodTemplateSpec) -> dict[str, Any]:
 
 
 def template_of(revision: ControllerRevision, fallback: PodTemplateSpec) -> PodTemplateSpec:
-    """Return the template of a revision; the fallback if somebody wrote another thing there."""
+    """Return the template of a revision, or the fallback if its data is not a template."""
     match revision.data:
         case {"spec": {"template": {**tree}}}:
             tree.pop("$patch", None)
@@ -82,7 +82,7 @@ def template_of(revision: ControllerRevision, fallback: PodTemplateSpec) -> PodT
 def _revision(
     objects: Indexer, owner: Owner, data: dict[str, Any], number: int
 ) -> ControllerRevision:
-    """Return a new revision; its name has a hash that no other revision of the owner has."""
+    """Return a new revision, whose name has a hash that no other revision of the owner has."""
     collisions = owner.status.collision_count
     while True:
         mark = template_hash(owner.spec.template, collisions)
@@ -102,7 +102,7 @@ def _revision(
 
 
 def surplus(owner: Owner, history: History, live: Iterable[str]) -> Iterator[Step]:
-    """Yield deletions of the oldest revisions that no pod is of, beyond the history limit."""
+    """Yield deletions of the oldest unused revisions beyond the history limit."""
     said = owner.spec.revision_history_limit
     limit = HISTORY_LIMIT if said is None else said
     in_use = {history.update.metadata.name, *live}

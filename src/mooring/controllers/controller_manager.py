@@ -67,7 +67,7 @@ BACKOFF = Backoff(first_s=0.005, longest_s=1000.0, factor=2.0)
 
 
 class _Follower(NamedTuple):
-    """A controller that follows a kind: which keys a change has, and where they go."""
+    """A controller that follows a kind: how changes become keys, and where the keys go."""
 
     name: str
     keys: Callable[[Indexer, ObjectChange], Iterable[ObjectKey]]
@@ -141,7 +141,7 @@ class ControllerManager:
         return running
 
     def _changed(self, followers: list[_Follower], old: Any | None, new: Any | None) -> None:
-        """Pass a change on to the controllers of its kind; none fails for another.
+        """Pass a change to the controllers of its kind; faults of one do not affect others.
 
         This runs for each change and each controller, so it does what `Reconciler.changed` does
         without going there.

@@ -77,7 +77,7 @@ def _controller_key(value: Any, kind: str) -> ObjectKey | None:
 
 
 def adopter_keys(objects: Indexer, change: ObjectChange, struct: type[Any]) -> Sequence[ObjectKey]:
-    """Return the keys of those that may take an object which nobody controls."""
+    """Return the keys of the owners that may adopt an object without a controller."""
     value, old = change.new, change.old
     if value is None or controller_of(value.metadata) is not None:
         return ()

@@ -1,12 +1,12 @@
-"""Cron jobs: makes a job at each time of a schedule, and keeps the last few.
+"""Cron jobs: creates a job at each scheduled time, and keeps the last few.
 
 One plan for a cron job:
 
-1. Jobs that ended leave the list of active ones; jobs beyond the history limits are deleted.
-2. The latest time that has come and has no job yet is the one to act on. Earlier ones are missed.
-3. If it is too late for it, or a job of before still runs and the policy forbids two, nothing
-   happens; with Replace the old job is deleted first.
-4. The plan is made again when the next time comes.
+1. Finished jobs leave the list of active jobs; jobs beyond the history limits are deleted.
+2. The latest scheduled time that has passed without a job is due. Earlier ones are missed.
+3. If its deadline has passed, or an earlier job still runs and the policy forbids concurrency,
+   nothing happens; with Replace, the old job is deleted first.
+4. The key is requeued for the next scheduled time.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from mooring.controllers.pod_control import with_status
 from mooring.kit.cron_schedule import CronError, CronSchedule, find_zone, parse_schedule
 
 SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-DEADLINE_S_MAX: Final = 100 * 365 * 24 * 3600  # as good as none
-MISSED_MAX: Final = 100  # times that are counted one by one
-DELTA_S: Final = 0.1  # after its time, a plan is made
+DEADLINE_S_MAX: Final = 100 * 365 * 24 * 3600  # counts as no deadline
+MISSED_MAX: Final = 100  # missed times that are counted one by one
+DELTA_S: Final = 0.1  # after the scheduled time
 
 
 class CronJobController(Controller):
-    """Makes the jobs of cron jobs."""
+    """Creates the jobs of cron jobs."""
 
     name: ClassVar[str] = "cronjob-controller"
     kinds = (CronJob, Job)
@@ -62,7 +62,7 @@ class CronJobController(Controller):
         now: Timestamp,
         answers: Answers,
     ) -> Iterable[Step]:
-        """Yield what is due now, and when to look again."""
+        """Yield what is due now, and when to reconcile again."""
         owner = objects.get(CronJob, *key)
         if owner is None:
             return
@@ -84,7 +84,7 @@ class CronJobController(Controller):
 
 
 def _finished(job: Job) -> str:
-    """Return the condition with which a job ended, or nothing."""
+    """Return the condition with which a job finished, or an empty text."""
     return next(
         (
             c.type
@@ -96,7 +96,7 @@ def _finished(job: Job) -> str:
 
 
 def _counted(owner: CronJob, jobs: list[Job]) -> tuple[CronJobStatus, list[Step]]:
-    """Return the status with the jobs that run, and events about those that do not any more."""
+    """Return the status with the running jobs, and events about jobs that no longer run."""
     steps: list[Step] = []
     by_uid = {job.metadata.uid: job for job in jobs}
     known = {each.uid for each in owner.status.active}
@@ -158,7 +158,7 @@ def _deleted(owner: CronJob, job: Job) -> Iterator[Step]:
 
 
 class Due(NamedTuple):
-    """What is to be done now, the status after that, and when to look again."""
+    """What to do now, the status afterwards, and when to reconcile again."""
 
     steps: list[Step]
     status: CronJobStatus
@@ -200,7 +200,7 @@ def _at(
     when: datetime,
     zone: tzinfo,
 ) -> Due:
-    """Return what is done about a time that has come."""
+    """Return what to do about a scheduled time that has passed."""
     steps = list(due.steps)
     deadline = owner.spec.starting_deadline_seconds
     if deadline is not None and Timestamp(when).after(deadline) < now:
@@ -234,14 +234,14 @@ def _at(
 
 
 class Missed(NamedTuple):
-    """The latest time that has come without a job, and how many there were."""
+    """The latest scheduled time without a job, and the number of such times."""
 
     latest: datetime | None
     number: int
 
 
 def _latest(owner: CronJob, schedule: CronSchedule, zone: tzinfo, now: Timestamp) -> Missed:
-    """Return the latest time after the last job, and not before the deadline, that has come."""
+    """Return the latest scheduled time since the last job, if its deadline has not passed."""
     since = owner.status.last_schedule_time or owner.metadata.creation_timestamp or now
     earliest = since.instant
     deadline = owner.spec.starting_deadline_seconds
@@ -259,7 +259,7 @@ def _latest(owner: CronJob, schedule: CronSchedule, zone: tzinfo, now: Timestamp
 
 
 def _last_before(schedule: CronSchedule, zone: tzinfo, now: datetime, known: datetime) -> datetime:
-    """Return the latest time of a schedule, after many: looked for in ever longer spans."""
+    """Return the latest time of a schedule, searched for in ever longer spans."""
     span = timedelta(minutes=1)
     while now - span > known:
         moment = schedule.next(now - span, zone)
@@ -273,7 +273,7 @@ def _last_before(schedule: CronSchedule, zone: tzinfo, now: datetime, known: dat
 
 
 def job_of(owner: CronJob, name: str, when: datetime, zone: tzinfo) -> Job:
-    """Return the job of a time."""
+    """Return the job of a scheduled time."""
     template = owner.spec.job_template
     local = when.astimezone(zone).isoformat(timespec="seconds").replace("+00:00", "Z")
     metadata = ObjectMeta(

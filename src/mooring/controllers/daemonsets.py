@@ -64,7 +64,7 @@ class DaemonSetController(Controller):
         index_by_namespace(objects, DaemonSet)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the sets of a change; of a node only if its labels or taints differ."""
+        """Return the sets that a change affects; nodes matter only if labels or taints differ."""
         match change.value:
             case Pod():
                 owners = controller_keys(change, "DaemonSet")

@@ -78,7 +78,7 @@ class DeploymentController(Controller):
         index_by_namespace(objects, Deployment)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the deployments of a change: of a pod only when it goes, for the last old one."""
+        """Return the deployments that a change affects; pods matter only when they are deleted."""
         match change.value:
             case Pod():
                 is_leaving = change.new is None or is_over(change.new)

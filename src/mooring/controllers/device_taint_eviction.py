@@ -88,7 +88,7 @@ class DeviceTaintEvictionController(Controller):
     # --- keys -----------------------------------------------------------------------------------
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the rules and pods to look at after a change."""
+        """Return the rules and pods that a change affects."""
         match change.value:
             case Pod():
                 return self._pod_keys(objects, change)
@@ -113,7 +113,7 @@ class DeviceTaintEvictionController(Controller):
                     yield from map(object_key, tainted_devices.pods_with_claims(objects))
 
     def _may_leave(self, objects: Indexer) -> bool:
-        """Return whether any pod leaves or was to leave, which is rarely so."""
+        """Return whether any pod is or was to be evicted, which is rare."""
         if self._due or objects.by_index(ResourceSlice, tainted_devices.EVICTING, ""):
             return True
         has_rules = self._has_rules and objects.count(DeviceTaintRule)

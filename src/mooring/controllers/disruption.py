@@ -1,8 +1,8 @@
-"""Disruption: how many pods each PodDisruptionBudget allows to be disrupted now.
+"""Disruption: how many disruptions each PodDisruptionBudget allows now.
 
-The pods that are expected are those that their controllers want, where minAvailable is a percentage
-or maxUnavailable is given; else those that exist. A pod that is about to be evicted is counted as
-gone for two minutes, until its deletion is seen.
+The expected number of pods is that of their controllers if minAvailable is a percentage or
+maxUnavailable is set; otherwise it is the number of existing pods. A pod whose eviction was granted
+counts as gone until its deletion is observed, for at most two minutes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mooring.controllers.controller_ref_manager import index_by_namespace
 from mooring.controllers.deployment_rollout import part_of
 from mooring.controllers.pod_control import is_ready, with_status
 
-DELETION_S: Final = 120.0  # how long an eviction that nobody confirms is counted
+DELETION_S: Final = 120.0  # how long an eviction counts without a deletion
 
 _SCALED: dict[tuple[str, str], type[Any]] = {
     ("ReplicaSet", "apps"): ReplicaSet,
@@ -43,7 +43,7 @@ _SCALED: dict[tuple[str, str], type[Any]] = {
 
 
 class DisruptionController(Controller):
-    """Keeps the status of PodDisruptionBudgets."""
+    """Updates the status of PodDisruptionBudgets."""
 
     name: ClassVar[str] = "disruption-controller"
     kinds = (PodDisruptionBudget, Pod, ReplicaSet, StatefulSet, Deployment)
@@ -53,7 +53,7 @@ class DisruptionController(Controller):
         index_by_namespace(objects, PodDisruptionBudget, Pod)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the budgets of a change: of a pod, those that select it or did."""
+        """Return the budgets that a change affects: those that select a pod, or did."""
         value = change.value
         if isinstance(value, PodDisruptionBudget):
             return (object_key(value),)
@@ -63,7 +63,7 @@ class DisruptionController(Controller):
         if not isinstance(value, Pod):
             is_same = change.old and change.new and _replicas(change.old) == _replicas(change.new)
             return () if is_same else sorted(map(object_key, budgets))
-        states = [pod for pod in (change.old, change.new) if pod is not None]
+        states = change.states
         return sorted(
             object_key(each) for each in budgets if any(_selects(each, pod) for pod in states)
         )
@@ -75,7 +75,7 @@ class DisruptionController(Controller):
         now: Timestamp,
         answers: Answers,
     ) -> Iterable[Step]:
-        """Yield the status of a budget."""
+        """Yield the update of a budget's status."""
         budget = objects.get(PodDisruptionBudget, *key)
         if budget is None:
             return
@@ -106,14 +106,14 @@ def _selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
 
 
 def selected_by(budget: PodDisruptionBudget, pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods of a budget, of those of its namespace."""
+    """Return the pods that a budget selects among those of its namespace."""
     return sorted((pod for pod in pods if _selects(budget, pod)), key=object_key)
 
 
 def status_of(
     objects: Indexer, budget: PodDisruptionBudget, pods: list[Pod], now: Timestamp
 ) -> PodDisruptionBudgetStatus | str:
-    """Return the status of a budget, or why it cannot be counted."""
+    """Return the status of a budget, or why it cannot be computed."""
     counts = _expected(objects, budget, pods)
     if isinstance(counts, str):
         return counts
@@ -149,7 +149,7 @@ def status_of(
 def _expected(
     objects: Indexer, budget: PodDisruptionBudget, pods: list[Pod]
 ) -> tuple[int, int] | str:
-    """Return how many pods are expected, and how many of them must be healthy."""
+    """Return the number of expected pods, and how many of them must be healthy."""
     spec = budget.spec
     if spec.max_unavailable is not None:
         expected = _wanted(objects, pods)
@@ -167,7 +167,7 @@ def _expected(
 
 
 def _wanted(objects: Indexer, pods: list[Pod]) -> int | str:
-    """Return how many pods their controllers want together; a pod without one is an error."""
+    """Return the total replicas of the pods' controllers; a pod without one is an error."""
     scales: dict[str, int] = {}
     for pod in pods:
         owner = controller_of(pod.metadata)

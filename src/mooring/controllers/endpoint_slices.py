@@ -1,9 +1,9 @@
 """Endpoint slices: the addresses of the pods that a service selects.
 
-A pod is an endpoint once it has an address; it is ready if the pod is, or if the service publishes
-pods that are not. Pods for which a named target port has different numbers are in different slices.
-A slice has at most ENDPOINTS_MAX endpoints. The slices of a service are those that this controller
-made and that the service owns; others are left alone.
+A pod is an endpoint once it has an address. The endpoint is ready if the pod is, or if the service
+publishes addresses that are not ready. Pods whose named target port has different numbers are in
+different slices. A slice has at most ENDPOINTS_MAX endpoints. This controller changes only slices
+that it created and that the service owns.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ ENDPOINTS_MAX: Final = 100  # of a slice
 CONTROLLER: Final = "endpointslice-controller.k8s.io"
 HEADLESS_LABEL: Final = "service.kubernetes.io/headless"
 ZONE: Final = "topology.kubernetes.io/zone"
-SERVICE: Final = "service"  # the index of slices by the service that they are for
+SERVICE: Final = "service"  # the index of slices by their service
 
 Ports = tuple[EndpointPort, ...]
 Subset = tuple[Ports, list[Endpoint]]  # endpoints with the same ports
 
 
 class EndpointSliceController(Controller):
-    """Keeps the endpoint slices of services."""
+    """Maintains the endpoint slices of services."""
 
     name: ClassVar[str] = "endpointslice-controller"
     kinds = (Service, Pod, EndpointSlice, Node)
@@ -57,7 +57,7 @@ class EndpointSliceController(Controller):
         objects.index(EndpointSlice, SERVICE, slices_by_service)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the services of a change; of a pod those that select it or did."""
+        """Return the services that a change affects: those that select a pod, or did."""
         match change.value:
             case Service():
                 return (object_key(change.value),)
@@ -70,11 +70,11 @@ class EndpointSliceController(Controller):
 
     def _of_pod(self, objects: Indexer, change: ObjectChange) -> list[ObjectKey]:
         services = objects.by_index(Service, "namespace", change.value.metadata.namespace)
-        states = [pod for pod in (change.old, change.new) if pod is not None]
+        labels = [pod.metadata.labels for pod in change.states]
         found = []
         for service in services:
-            selector = service.spec.selector
-            if selector and any(exactly(selector).matches(p.metadata.labels) for p in states):
+            wanted = service.spec.selector
+            if wanted and any(map(exactly(wanted).matches, labels)):
                 found.append(object_key(service))
         return sorted(found)
 
@@ -85,7 +85,7 @@ class EndpointSliceController(Controller):
         now: Timestamp,
         answers: Answers,
     ) -> Iterable[Step]:
-        """Yield what makes the slices of a service those that it should have."""
+        """Yield the writes that bring the slices of a service up to date."""
         service = objects.get(Service, *key)
         known = [
             each
@@ -106,7 +106,7 @@ def slices_by_service(value: EndpointSlice) -> tuple[str, ...]:
 
 
 def _matters(change: ObjectChange) -> bool:
-    """Return whether an endpoint can differ after a change of a pod."""
+    """Return whether a change of a pod can affect its endpoint."""
     old, new = change.old, change.new
     if old is None or new is None:
         return True
@@ -161,7 +161,7 @@ def _subsets(objects: Indexer, service: Service) -> list[Subset]:
             ports = ports_of(service, pod)
             key = tuple((each.name, each.port) for each in ports)
             found.setdefault(key, (ports, []))[1].append(endpoint)
-    # A service without pods has an empty slice, which says that it was looked at.
+    # A service without pods gets an empty slice, which shows that the controller has seen it.
     return list(found.values()) or [((), [])]
 
 
@@ -196,7 +196,7 @@ def endpoint_of(objects: Indexer, service: Service, pod: Pod) -> Endpoint:
 
 
 def ports_of(service: Service, pod: Pod) -> Ports:
-    """Return the ports of a service on a pod; a port that the pod does not have is left out."""
+    """Return the ports of a service on a pod, without those that the pod does not have."""
     found = []
     for port in service.spec.ports:
         number = _number(port, pod)

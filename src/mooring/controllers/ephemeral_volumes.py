@@ -1,4 +1,4 @@
-"""Ephemeral volumes: a claim is made for each, and goes with its pod."""
+"""Ephemeral volumes: creates a claim for each, which is deleted with its pod."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EphemeralVolumeController(Controller):
         objects.index(Pod, CLAIM, claims_of_pod)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the pod of a change, and the pods whose claim is gone."""
+        """Return the pods that a change affects: new ones, and those whose claim was deleted."""
         value = change.value
         if isinstance(value, Pod):
             is_new = change.old is None and change.new is not None
@@ -48,7 +48,7 @@ class EphemeralVolumeController(Controller):
         now: Timestamp,
         answers: Answers,
     ) -> Iterable[Step]:
-        """Yield the claims that a pod lacks."""
+        """Yield the creations of missing claims."""
         pod = objects.get(Pod, *key)
         if pod is None or pod.metadata.deletion_timestamp is not None:
             return
@@ -81,7 +81,7 @@ def _claim(pod: Pod, volume: dict[str, Any], name: str) -> PersistentVolumeClaim
     try:
         wanted: PersistentVolumeClaim = decode_tree(template, PersistentVolumeClaim).value
     except DecodeError:
-        return None  # Validation refuses such pods; the store may have one from before.
+        return None  # Validation rejects such pods, but older ones may be stored.
     metadata = ObjectMeta(
         name=name,
         namespace=pod.metadata.namespace,

@@ -79,11 +79,11 @@ class GarbageCollector(Controller):
             objects.index(struct, OWNER, _owner_uids)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the uids that a change concerns: its own, and owners that it no longer blocks."""
+        """Return the uids that a change affects: its own, and owners that it no longer blocks."""
         self._note(change)
         old, new = change.old, change.new
         if change.gone is None and old is not None and _stance(old) == _stance(new):
-            return ()  # Most changes are of a status, and nothing follows from them.
+            return ()  # Most changes are of the status, and have no effect here.
         return self._keys(objects, change)
 
     def _keys(self, objects: Indexer, change: ObjectChange) -> Iterator[ObjectKey]:
@@ -102,7 +102,7 @@ class GarbageCollector(Controller):
         return _asked_once(plan(objects, key[1], answers, self._vanished))
 
     def _has_all_owners(self, objects: Indexer, value: Any) -> bool:
-        """Return whether nothing follows from an object: it stays, and its owners are there."""
+        """Return whether an object needs nothing: it stays, and all of its owners exist."""
         if value.metadata.deletion_timestamp is not None:
             return False
         owners = _owners(objects, value, NO_ANSWERS, self._vanished)

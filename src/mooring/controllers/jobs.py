@@ -87,7 +87,7 @@ class JobController(Controller):
     kinds = (Job, Pod, Workload, PodGroup)
 
     def __init__(self, *, makes_groups: bool = False) -> None:
-        """Run jobs; each gets a group for its pods, if that feature is on."""
+        """Create the controller; with the feature on, each job gets a pod group."""
         self._makes_groups = makes_groups
 
     def add_indexes(self, objects: Indexer) -> None:
@@ -96,7 +96,7 @@ class JobController(Controller):
         objects.index(Pod, TRACKED, _tracked_keys)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the job of a change."""
+        """Return the job that a change affects."""
         if isinstance(change.value, Job):
             return (object_key(change.value),)
         found = controller_keys(change, "Job")

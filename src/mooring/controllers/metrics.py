@@ -27,10 +27,13 @@ class WorkQueuesMetrics:
         self._depths: dict[str, dict[object, int]] = {}
         self.adds = Counter("workqueue_adds_total", "Keys that became ready.", labels)
         self.retries = Counter(
-            "workqueue_retries_total", "Keys that failed and come again.", labels
+            "workqueue_retries_total", "Keys that failed and are retried.", labels
         )
         self.waited = Histogram(
-            "workqueue_queue_duration_seconds", "Seconds that keys were ready.", _BUCKETS_S, labels
+            "workqueue_queue_duration_seconds",
+            "Seconds that keys waited for a worker.",
+            _BUCKETS_S,
+            labels,
         )
         self.worked = Histogram(
             "workqueue_work_duration_seconds", "Seconds of work on a key.", _BUCKETS_S, labels
@@ -74,7 +77,7 @@ class WorkQueueMetrics:
         self._all.worked.observe(worked_s, self.name)
 
     def retried(self) -> None:
-        """Note that a key failed and comes again."""
+        """Note that a key failed and is retried."""
         self._all.retries.inc(self.name)
 
 

@@ -222,7 +222,7 @@ class TaintEvictionController(Controller):
         index_by_node(objects)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the pods that a change of taints, or of themselves, is about."""
+        """Return the pods that a change of taints, or of the pods themselves, affects."""
         value = change.value
         if isinstance(value, Pod):
             name = value.spec.node_name

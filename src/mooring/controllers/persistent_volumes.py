@@ -1,11 +1,11 @@
-"""Persistent volumes: binds claims to volumes, makes volumes of host directories, reclaims them.
+"""Persistent volumes: binds claims, provisions volumes in host directories, reclaims volumes.
 
-A claim that names no volume gets the smallest free one that fits it; if there is none and the
-provisioner of its class is `kubernetes.io/host-path`, a new volume is made: a directory below the
-class's parameter `path`, on the node of the claim's first pod if the class waits for one, else on
-any node. The directory itself is made where it is mounted.
+A claim that names no volume gets the smallest free one that fits. If there is none and the
+provisioner of its class is `kubernetes.io/host-path`, the controller provisions a new volume: a
+directory below the class's parameter `path`, on the node of the claim's first pod if the class
+waits for one, otherwise on any node. The directory itself is created when it is mounted.
 
-A key without a namespace is a volume, any other a claim.
+A key without a namespace is a volume, any other key a claim.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from mooring.controllers.pod_control import with_status
 from mooring.controllers.volume_provisioning import HOST_PATH, NOTHING, provision, reference
 
 CLASS: Final = "class"  # the index of volumes by their class
-CLAIM: Final = "claim"  # the indexes of volumes and of pods by claim
+CLAIM: Final = "claim"  # the index of volumes and pods by claim
 
 
 class PersistentVolumeBinder(Controller):
@@ -64,7 +64,7 @@ class PersistentVolumeBinder(Controller):
         objects.index(Pod, CLAIM, claims_of_pod)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the claim or volume of a change, and claims that may be bound after it."""
+        """Return the claim or volume that changed, and claims that may be bound now."""
         value = change.value
         match value:
             case PersistentVolumeClaim():
@@ -83,7 +83,7 @@ class PersistentVolumeBinder(Controller):
             case StorageClass():
                 return sorted(_waiting(objects, value.metadata.name))
             case Pod() if change.old is None or change.old.spec.node_name != value.spec.node_name:
-                return sorted(_key(text) for text in claims_of_pod(value))
+                return claim_keys_of_pod(value)
         return ()
 
     def reconcile(
@@ -93,7 +93,7 @@ class PersistentVolumeBinder(Controller):
         now: Timestamp,
         answers: Answers,
     ) -> Iterable[Step]:
-        """Yield what a claim or a volume needs."""
+        """Yield the writes for a claim or a volume."""
         if not key[0]:
             volume = objects.get(PersistentVolume, "", key[1])
             return () if volume is None else _volume_steps(objects, volume)
@@ -102,13 +102,19 @@ class PersistentVolumeBinder(Controller):
 
 
 def claims_of_pod(pod: Pod) -> tuple[str, ...]:
-    """Return the claims that a pod uses, as keys of an index."""
+    """Return the claims that a pod uses, as values of an index."""
     found = []
     for volume in pod.spec.volumes:
         name = _claim_name(pod, volume) if isinstance(volume, dict) else None
         if isinstance(name, str):
             found.append(f"{pod.metadata.namespace}/{name}")
     return tuple(found)
+
+
+def claim_keys_of_pod(pod: Pod) -> list[ObjectKey]:
+    """Return the keys of the claims that a pod uses."""
+    keys = (text.partition("/") for text in claims_of_pod(pod))
+    return sorted((namespace, name) for namespace, _, name in keys)
 
 
 def _claim_name(pod: Pod, volume: dict[str, Any]) -> Any:
@@ -119,7 +125,7 @@ def _claim_name(pod: Pod, volume: dict[str, Any]) -> Any:
 
 
 def ephemeral_claim_name(pod: Pod, volume: dict[str, Any]) -> str:
-    """Return the name of the claim that is made for an ephemeral volume of a pod."""
+    """Return the name of the claim of an ephemeral volume of a pod."""
     return f"{pod.metadata.name}-{volume.get('name', '')}"
 
 
@@ -128,13 +134,8 @@ def _claim_of(volume: PersistentVolume) -> tuple[str, ...]:
     return () if claim is None else (f"{claim.namespace}/{claim.name}",)
 
 
-def _key(text: str) -> ObjectKey:
-    namespace, _, name = text.partition("/")
-    return namespace, name
-
-
 def _waiting(objects: Indexer, class_name: str) -> set[ObjectKey]:
-    """Return the claims of a class that have no volume."""
+    """Return the claims of a class without a volume."""
     claims = objects.by_index(PersistentVolumeClaim, CLASS, class_name)
     return {object_key(claim) for claim in claims if not claim.spec.volume_name}
 
@@ -187,7 +188,7 @@ def _waits(found: StorageClass | None) -> bool:
 
 
 def _node_of(objects: Indexer, claim: PersistentVolumeClaim) -> str:
-    """Return the node that the scheduler chose for the claim, or that its pod is on."""
+    """Return the node that the scheduler chose for the claim, or the node of its pod."""
     selected = claim.metadata.annotations.get(SELECTED_NODE)
     if selected:
         return selected
@@ -197,7 +198,7 @@ def _node_of(objects: Indexer, claim: PersistentVolumeClaim) -> str:
 
 
 def _named(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> Iterator[Step]:
-    """Yield what a claim needs that names its volume."""
+    """Yield the writes for a claim that names its volume."""
     is_bound = BIND_COMPLETED in claim.metadata.annotations
     if volume is None or (is_bound and not _is_for(volume, claim)):
         if is_bound:
@@ -226,7 +227,7 @@ def _named(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> Ite
 
 
 def _mismatch(claim: PersistentVolumeClaim, volume: PersistentVolume) -> str:
-    """Return why a volume does not satisfy a claim, "" if it does."""
+    """Return why a volume does not satisfy a claim, or "" if it does."""
     wanted, offered = claim.spec, volume.spec
     if volume.metadata.deletion_timestamp is not None:
         return f'the volume is marked for deletion "{volume.metadata.name}"'
@@ -244,7 +245,7 @@ def _mismatch(claim: PersistentVolumeClaim, volume: PersistentVolume) -> str:
 
 
 def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Return whether a volume is promised to a claim."""
+    """Return whether a volume is reserved for a claim."""
     wanted, metadata = volume.spec.claim_ref, claim.metadata
     if wanted is None or (wanted.namespace, wanted.name) != (metadata.namespace, metadata.name):
         return False
@@ -252,7 +253,7 @@ def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def _bind(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Iterator[Step]:
-    """Yield the writes that bind both to each other, the volume first."""
+    """Yield the writes that bind a claim and a volume to each other, the volume first."""
     metadata = claim.metadata
     if volume.spec.claim_ref is None or volume.spec.claim_ref.uid != metadata.uid:
         marked = dict(volume.metadata.annotations)
@@ -294,7 +295,7 @@ def _annotated(claim: PersistentVolumeClaim, more: dict[str, str]) -> Update:
 
 
 def _best(objects: Indexer, claim: PersistentVolumeClaim, node: str) -> PersistentVolume | None:
-    """Return the smallest free volume that fits a claim, on its node if it has one."""
+    """Return the smallest free volume that fits a claim, on the claim's node if it has one."""
     fitting = [
         volume
         for volume in objects.by_index(PersistentVolume, CLASS, storage_class_of(claim))
@@ -344,7 +345,9 @@ def _volume_steps(objects: Indexer, volume: PersistentVolume) -> Iterator[Step]:
         yield from _volume_phase(volume, BOUND if is_bound and wanted.uid else AVAILABLE)
         return
     if not wanted.uid:
-        yield from _volume_phase(volume, AVAILABLE)  # It waits for the claim that it is kept for.
+        yield from _volume_phase(
+            volume, AVAILABLE
+        )  # It waits for the claim that it is reserved for.
         return
     yield from _volume_phase(volume, RELEASED)
     is_ours = volume.metadata.annotations.get(PROVISIONED_BY) == HOST_PATH

@@ -1,4 +1,4 @@
-"""What becomes of the steps of one plan: sorted by kind, chained, skipped after a refusal."""
+"""Carrying out the steps of a plan: sorted by kind, chained, skipped after a refusal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SortedSteps(NamedTuple):
 
 
 def sort_steps(steps: Iterable[Step]) -> SortedSteps:
-    """Return the steps by kind; of several failures the first counts."""
+    """Return the steps by kind; the first of several failures counts."""
     writes: list[Write] = []
     again: list[RequeueAfter] = []
     asks: list[Question] = []
@@ -50,7 +50,7 @@ def sort_steps(steps: Iterable[Step]) -> SortedSteps:
 
 
 class WriteChain:
-    """The versions that the updates of one plan have written."""
+    """The resource versions that the updates of one plan have written."""
 
     def __init__(self) -> None:
         self._revisions: dict[tuple[type[Any], ObjectKey], str] = {}
@@ -83,7 +83,7 @@ class RefusedWrites:
 
     @property
     def gravest(self) -> tuple[Write, WriteRefused] | None:
-        """The first that is more than a conflict, or else the first; None if none was refused."""
+        """The first refusal that is not a conflict, or else the first; None if there is none."""
         return self._first
 
     def note(self, write: Write, refused: WriteRefused) -> None:
@@ -94,7 +94,7 @@ class RefusedWrites:
             self._first = write, refused
 
     def skips(self, write: Write) -> bool:
-        """Return whether a write must be skipped because of a refused one."""
+        """Return whether a write must be skipped because another was refused."""
         if self._first is None:
             return False
         return not self._is_independent or _object_of(write) in self._objects

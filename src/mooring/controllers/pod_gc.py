@@ -54,7 +54,7 @@ class PodGCController(Controller):
         objects.index(Pod, ENDED, lambda pod: ("",) if is_over(pod) else ())
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the objects that a change may make superfluous."""
+        """Return the keys of objects that a change may make superfluous."""
         value = change.value
         if isinstance(value, Node):
             return (("node", value.metadata.name),)

@@ -83,7 +83,7 @@ def job_pod_group(objects: Indexer, job: Job, pods: list[Pod]) -> JobPodGroup:
 
 
 def _is_new(job: Job) -> bool:
-    """Return whether nothing has become of a job yet."""
+    """Return whether nothing has been created for a job yet."""
     status = job.status
     has_begun = status.start_time is not None or status.succeeded or status.failed
     return not has_begun and all(each.type != "Suspended" for each in status.conditions)
@@ -213,7 +213,7 @@ class PodGroupProtection(Controller):
         objects.index(Pod, GROUP, _group_keys)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the groups that may go: those to be deleted, and those that lost a pod."""
+        """Return the groups that may be removed: those being deleted, and those that lost a pod."""
         value = change.value
         if isinstance(value, PodGroup):
             is_leaving = change.new is not None and value.metadata.deletion_timestamp is not None

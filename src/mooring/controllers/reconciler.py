@@ -43,12 +43,12 @@ from mooring.kit.bulkhead import FAULTS
 from mooring.kit.workqueue import QueueClosedError
 
 LOOKUPS_MAX = 10  # plans of one key in a row with lookups
-ROUNDS_MAX = 3  # plans of one key in a row that go on with what the last one created
+ROUNDS_MAX = 3  # plans of one key in a row that continue after creations
 CONFLICTS_MAX = 10  # of one key in a row before they are logged: about five seconds
 EXPECTATION_WAIT_S = 0.02
 EXPECTATION_WAITS_MAX = 250  # five seconds in all; then the plan is made anyway
-SLOW_PLAN_S = 0.002  # what takes less is planned for each change
-PLANS_APART = 20  # times as long as a plan took, changes wait for the next
+SLOW_PLAN_S = 0.002  # plans that take less follow each change at once
+PLANS_APART = 20  # changes wait this multiple of the time that a plan takes
 BATCH_S_MAX = 0.5
 KEYS_MAX = 10_000  # keys with remembered state; the oldest are forgotten first
 
@@ -120,7 +120,7 @@ class Reconciler:
                 self.enqueue(key)
 
     def enqueue(self, key: ObjectKey) -> None:
-        """Queue a key because of a change: at once, or with other changes if its plan is slow."""
+        """Queue a key after a change: at once, or with later changes if its plan is slow."""
         self._queue.add_after(key, self._slow.get(key, 0.0))
 
     def all_keys(self) -> Iterator[ObjectKey]:
@@ -218,7 +218,7 @@ class Reconciler:
     async def _carry_out(
         self, key: ObjectKey, write: Write, chain: WriteChain, refusals: RefusedWrites
     ) -> Any:
-        """Return the stored object, if there is one."""
+        """Carry out a write; return the stored object, if there is one."""
         if isinstance(write, RecordEvent):
             self._record(write)
             return None

@@ -48,7 +48,7 @@ NAMESPACE_TERMINATING = "because it is being terminated"
 
 
 class ReplicaController(Controller):
-    """What controllers of equal pods share: they remember why a pod could not be created."""
+    """The base of controllers of identical pods: remembers why a pod could not be created."""
 
     owner_kind: ClassVar[type[Any]]
 
@@ -58,7 +58,7 @@ class ReplicaController(Controller):
     def wrote(
         self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
     ) -> Iterable[Step]:
-        """Forget a refusal once a pod could be made."""
+        """Forget a refusal once a pod was created."""
         if isinstance(write, Create) and self._refusals.pop(key, None) is not None:
             yield RequeueAfter(key, 0.0)
 
@@ -70,7 +70,7 @@ class ReplicaController(Controller):
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             self._refusals[key] = refused.message
             if refused.message.endswith(NAMESPACE_TERMINATING):
-                return  # The set goes, too.
+                return  # The set is being deleted, too.
             yield creation_refused(owner, refused.message)
 
 
@@ -87,7 +87,7 @@ class ReplicaSetController(ReplicaController):
         index_by_namespace(objects, ReplicaSet)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the set of a change, or of a pod."""
+        """Return the sets that a change affects."""
         if isinstance(change.value, ReplicaSet):
             if change.new is None:
                 self._refusals.pop(object_key(change.value), None)
@@ -131,9 +131,9 @@ def manage_pods(
     *,
     is_refused: bool = False,
 ) -> Iterator[Step]:
-    """Yield the writes that make missing pods, or delete those that are too many.
+    """Yield the writes that create missing pods, or delete surplus ones.
 
-    After a refusal one pod is tried: what is refused to one is refused to all.
+    After a refusal, only one pod is tried: the server would refuse all of them.
     """
     missing = replicas_of(owner) - len(active)
     if missing > 0:

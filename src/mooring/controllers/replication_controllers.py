@@ -1,4 +1,4 @@
-"""Replication controllers: what there was before replica sets, kept in the same way."""
+"""Replication controllers, the predecessors of replica sets, which work in the same way."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KIND = "ReplicationController"
 
 
 class ReplicationControllerController(ReplicaController):
-    """Keeps the pods of replication controllers."""
+    """Maintains the pods of replication controllers."""
 
     name: ClassVar[str] = "replicationcontroller-controller"
     owner_kind = ReplicationController
@@ -52,7 +52,7 @@ class ReplicationControllerController(ReplicaController):
         index_by_namespace(objects, ReplicationController)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the controller of a change, or of a pod."""
+        """Return the controllers that a change affects."""
         if isinstance(change.value, ReplicationController):
             if change.new is None:
                 self._refusals.pop(object_key(change.value), None)
@@ -62,7 +62,7 @@ class ReplicationControllerController(ReplicaController):
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        """Yield the status first: a pod that cannot be created must not keep it back."""
+        """Yield the status first, so that a pod that cannot be created does not delay it."""
         owner = objects.get(ReplicationController, *key)
         if owner is None or not _selects_its_own(owner):
             return
@@ -82,7 +82,7 @@ class ReplicationControllerController(ReplicaController):
 
 
 def _selects_its_own(owner: ReplicationController) -> bool:
-    """Return whether pods of the template are selected; else they would be made without end."""
+    """Return whether the selector matches the template; otherwise creation would never end."""
     template, selector = owner.spec.template, owner.spec.selector
     return template is not None and len(selector) > 0 and _selects(owner, template.metadata.labels)
 
@@ -92,7 +92,7 @@ def _selects(owner: ReplicationController, labels: dict[str, str]) -> bool:
 
 
 def _adopters(objects: Indexer, pod: Pod | None) -> list[ObjectKey]:
-    """Return the keys of those that may take a pod which nobody controls."""
+    """Return the keys of the controllers that may adopt a pod without a controller."""
     if pod is None or controller_of(pod.metadata) is not None:
         return []
     owners = objects.by_index(ReplicationController, NAMESPACE, pod.metadata.namespace)

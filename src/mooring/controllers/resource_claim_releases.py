@@ -1,8 +1,8 @@
 """Releases claims: stale reservations, deallocation, finalizers, deletion, in this order.
 
-What to release is decided by `mooring.claims.reservations`. A pod that the informers do not have
-was deleted if that was seen, else it is looked up at the server: removing a reservation while the
-scheduler is running could give a device two owners.
+`mooring.claims.reservations` decides what to release. If the informers do not have a pod and have
+not seen its deletion, the server is asked: a reservation that is removed too early could give a
+device two owners.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class ClaimReleaseController(Controller):
         resource_claim_entries.prepare(objects)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the claims to look at after a change."""
+        """Return the claims that a change affects."""
         value = change.value
         if isinstance(value, ResourceClaim):
             needs_review = change.new is not None and _needs_review(objects, value)
@@ -158,7 +158,7 @@ class ClaimReleaseController(Controller):
 
 
 def _needs_review(objects: Indexer, claim: ResourceClaim) -> bool:
-    """Return whether something of a claim may be released; else its plan is empty."""
+    """Return whether the plan of a claim may release something."""
     metadata = claim.metadata
     if metadata.deletion_timestamp is not None:
         return True

@@ -167,7 +167,7 @@ class PodClaimController(_ClaimController):
 
 
 def _pods_of(objects: Indexer, change: ObjectChange) -> Iterable[Pod]:
-    """Return the pods that a change concerns."""
+    """Return the pods that a change affects."""
     value = change.value
     namespace, name = object_key(value)
     match value:
@@ -185,7 +185,7 @@ def _pods_of(objects: Indexer, change: ObjectChange) -> Iterable[Pod]:
 def _pods_of_claim(objects: Indexer, change: ObjectChange) -> list[Pod]:
     """Return the pods that use a claim, whose group owns it, or that own one which is gone.
 
-    The owner of a claim that came or changed needs nothing: who created the claim also names it.
+    The owner of a new or changed claim needs nothing: the creator of the claim also names it.
     """
     claim: ResourceClaim = change.value
     namespace, name = object_key(claim)
@@ -202,7 +202,7 @@ def _pods_of_claim(objects: Indexer, change: ObjectChange) -> list[Pod]:
 
 
 def _needs_work(objects: Indexer, pod: Pod, features: ClaimFeatures) -> bool:
-    """Return whether a pod may need a claim, its name, or a reservation; else its plan is empty."""
+    """Return whether the plan of a pod may create, name or reserve a claim."""
     if pod.metadata.deletion_timestamp is not None or is_pod_done(pod):
         return False
     for entry in pod.spec.resource_claims:
@@ -231,7 +231,7 @@ class GroupClaimController(_ClaimController):
     workers = 10
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the groups whose claims may need something after a change."""
+        """Return the groups whose claims a change affects."""
         if not objects.count(PodGroup):
             return ()
         value = change.value

@@ -1,6 +1,6 @@
-"""The pods of stateful sets: their identity, and the volume claims that stay with it.
+"""The pods of stateful sets: their identities, and the volume claims that belong to these.
 
-# ordinal: the number of a pod, which its name ends with; it keeps name, host name and claims
+# ordinal: the number at the end of a pod's name, which decides its host name and claims
 # condemned: a pod whose ordinal the set no longer wants
 """
 
@@ -31,7 +31,7 @@ _NAME = re.compile(r"(.*)-([0-9]{1,9})")
 
 
 def ordinal_of(owner: StatefulSet, pod: Pod) -> int | None:
-    """Return the ordinal of a pod, or None if it is not called like one of the set."""
+    """Return the ordinal of a pod, or None if its name is not that of a pod of the set."""
     match = _NAME.fullmatch(pod.metadata.name)
     if match is None or match[1] != owner.metadata.name:
         return None
@@ -46,12 +46,12 @@ def start_of(owner: StatefulSet) -> int:
 
 
 def replicas_of(owner: StatefulSet) -> int:
-    """Return how many pods a set wants: one if it says nothing."""
+    """Return the number of replicas of a set, which defaults to one."""
     return 1 if owner.spec.replicas is None else max(0, owner.spec.replicas)
 
 
 def stateful_pod(owner: StatefulSet, template: PodTemplateSpec, revision: str, ordinal: int) -> Pod:
-    """Return the pod of an ordinal, of a template and the revision that it belongs to."""
+    """Return the pod of an ordinal, made from a template and labelled with its revision."""
     name = f"{owner.metadata.name}-{ordinal}"
     labels = {
         **template.metadata.labels,
@@ -78,7 +78,7 @@ def stateful_pod(owner: StatefulSet, template: PodTemplateSpec, revision: str, o
 
 
 def _volumes(owner: StatefulSet, template: PodTemplateSpec, ordinal: int) -> tuple[Any, ...]:
-    """Return the volumes: the claims of the ordinal take the place of volumes of their names."""
+    """Return the volumes; the claims of the ordinal replace volumes of the same names."""
     claims = {
         _template_name(tree): claim_name(owner, _template_name(tree), ordinal)
         for tree in owner.spec.volume_claim_templates
@@ -104,7 +104,7 @@ def _template_name(tree: Any) -> str:
 
 
 def missing_claims(objects: Indexer, owner: StatefulSet, ordinal: int) -> Iterator[Step]:
-    """Yield the creations of claims that the pod of an ordinal needs and that do not exist."""
+    """Yield the creations of missing claims that the pod of an ordinal needs."""
     for tree in owner.spec.volume_claim_templates:
         name = claim_name(owner, _template_name(tree), ordinal)
         if objects.get(PersistentVolumeClaim, owner.metadata.namespace, name) is not None:
@@ -118,7 +118,7 @@ def missing_claims(objects: Indexer, owner: StatefulSet, ordinal: int) -> Iterat
 
 
 def stale_claims(objects: Indexer, owner: StatefulSet, ordinal: int) -> bool:
-    """Return whether a claim of the ordinal is on its way out, so that its pod must wait."""
+    """Return whether a claim of the ordinal is about to be deleted, so that its pod must wait."""
     claims = _claims(objects, owner, ordinal)
     pod = f"{owner.metadata.name}-{ordinal}"
     existing = objects.get(Pod, owner.metadata.namespace, pod)
@@ -173,7 +173,7 @@ def retention(
 def _owners(
     owner: StatefulSet, claim: PersistentVolumeClaim, condemned: Pod | None
 ) -> tuple[OwnerReference, ...]:
-    """Return the owners of a claim: the set, or the pod that goes, or neither."""
+    """Return the owners of a claim: the set, the condemned pod, or neither."""
     policy = owner.spec.persistent_volume_claim_retention_policy
     said = policy if isinstance(policy, dict) else {}
     deletes_with_set = said.get("whenDeleted") == "Delete"
@@ -182,7 +182,7 @@ def _owners(
     ours |= {r.uid for r in claim.metadata.owner_references if r.kind == "Pod"}
     others = tuple(r for r in claim.metadata.owner_references if r.uid not in ours)
     if any(each.controller for each in others):
-        return claim.metadata.owner_references  # Somebody else looks after it.
+        return claim.metadata.owner_references  # Another controller manages the claim.
     if goes_with_pod and condemned is not None:
         return (*others, reference_to(condemned))
     return (*others, reference_to(owner)) if deletes_with_set else others

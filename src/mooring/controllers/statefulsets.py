@@ -2,14 +2,14 @@
 
 One plan does what can be done now, in this order:
 
-1. Each ordinal that is wanted has a pod: a pod that ended is deleted, a missing one is created with
-   its claims. With OrderedReady the plan stops at the first pod that is not available yet.
-2. Pods of ordinals that are no longer wanted go, the highest first; with OrderedReady one by one,
-   while all others are available.
-3. Pods of an older revision go, the highest first, down to the partition, as many at a time as may
-   be unavailable. With OnDelete they stay until somebody deletes them.
+1. Each wanted ordinal gets a pod: finished pods are deleted, missing ones are created with their
+   claims. With OrderedReady, the plan stops at the first pod that is not available yet.
+2. Pods of ordinals that are no longer wanted are deleted, the highest first; with OrderedReady one
+   by one, while all others are available.
+3. Pods of older revisions are deleted, from the highest down to the partition, as many at a time as
+   may be unavailable. With OnDelete, they stay until a user deletes them.
 
-# monotonic: one pod after the other, as OrderedReady wants it; Parallel does not wait
+# monotonic: one pod after the other, as with OrderedReady; Parallel does not wait
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ ROLLING = "RollingUpdate"
 
 
 class StatefulSetController(Controller):
-    """Keeps the pods of stateful sets."""
+    """Maintains the pods of stateful sets."""
 
     name: ClassVar[str] = "statefulset-controller"
     kinds = (StatefulSet, Pod, ControllerRevision, PersistentVolumeClaim)
@@ -78,7 +78,7 @@ class StatefulSetController(Controller):
         index_by_namespace(objects, StatefulSet)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the sets of a change."""
+        """Return the sets that a change affects."""
         match change.value:
             case StatefulSet():
                 return (object_key(change.value),)
@@ -88,7 +88,7 @@ class StatefulSetController(Controller):
             case ControllerRevision():
                 return controller_keys(change, "StatefulSet")
             case PersistentVolumeClaim() if change.gone is not None:
-                # A pod may have waited for the claim to go.
+                # A pod may have waited for the deletion of the claim.
                 namespace = change.value.metadata.namespace
                 sets = objects.by_index(StatefulSet, "namespace", namespace)
                 return sorted(object_key(each) for each in sets if each.spec.volume_claim_templates)
@@ -97,7 +97,7 @@ class StatefulSetController(Controller):
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        """Yield the revision first, then the status, then what is to be done with pods."""
+        """Yield the revision first, then the status, then the writes of pods."""
         owner = objects.get(StatefulSet, *key)
         selector = None if owner is None else selector_of(owner)
         if owner is None or selector is None:
@@ -114,14 +114,14 @@ class StatefulSetController(Controller):
         history = history_of(objects, owner)
         if not is_deleted:
             yield from history.steps
-        scene = Scene.of(owner, pods, history, now)
-        if (changed := with_status(owner, status_of(scene, pods))) is not None:
+        state = SetState.of(owner, pods, history, now)
+        if (changed := with_status(owner, status_of(state, pods))) is not None:
             yield Update(changed, "status")
         yield from steps
         if not is_deleted:
-            yield from _manage(objects, scene)
+            yield from _manage(objects, state)
             live = {each.metadata.labels.get(REVISION_HASH, "") for each in pods}
-            yield from surplus(owner, history, live | {scene.current.metadata.name})
+            yield from surplus(owner, history, live | {state.current.metadata.name})
         waits = [available_in_s(pod, owner.spec.min_ready_seconds, now) for pod in pods]
         if later := [seconds for seconds in waits if seconds]:
             yield RequeueAfter(key, min(later))
@@ -139,7 +139,7 @@ class StatefulSetController(Controller):
         yield RecordEvent(owner, "FailedCreate", words, "Create", is_warning=True)
 
 
-class Scene(NamedTuple):
+class SetState(NamedTuple):
     """A set with its pods: those that are wanted by ordinal, and the condemned, highest first.
 
     A set may want two billion pods, so only those that there are have entries.
@@ -154,8 +154,8 @@ class Scene(NamedTuple):
     now: Timestamp
 
     @classmethod
-    def of(cls, owner: StatefulSet, pods: list[Pod], history: History, now: Timestamp) -> Scene:
-        """Return the pods of a set by their places."""
+    def of(cls, owner: StatefulSet, pods: list[Pod], history: History, now: Timestamp) -> SetState:
+        """Sort the pods of a set."""
         start = start_of(owner)
         ordinals = range(start, start + replicas_of(owner))
         replicas: dict[int, Pod] = {}
@@ -175,7 +175,7 @@ class Scene(NamedTuple):
 
     @property
     def is_monotonic(self) -> bool:
-        """Whether one pod must be available before the next is touched."""
+        """Whether each pod must be available before the next is changed."""
         return self.owner.spec.pod_management_policy != PARALLEL
 
     @property
@@ -192,7 +192,7 @@ class Scene(NamedTuple):
         return is_available(pod, self.owner.spec.min_ready_seconds, self.now)
 
     def is_updated(self, pod: Pod) -> bool:
-        """Return whether a pod is of the newest revision."""
+        """Return whether a pod has the newest revision."""
         return revision_of(pod) == self.history.update.metadata.name
 
     def new_pod(self, ordinal: int) -> Pod:
@@ -210,97 +210,97 @@ class Scene(NamedTuple):
 
 
 def revision_of(pod: Pod) -> str:
-    """Return the name of the revision that a pod is of."""
+    """Return the name of a pod's revision."""
     return pod.metadata.labels.get(REVISION_HASH, "")
 
 
 # --- pods --------------------------------------------------------------------------------------
 
 
-def _manage(objects: Indexer, scene: Scene) -> Iterator[Step]:
-    steps, is_blocked = _keep(objects, scene)
+def _manage(objects: Indexer, state: SetState) -> Iterator[Step]:
+    steps, is_blocked = _keep(objects, state)
     yield from steps
     if is_blocked:
         return
-    for pod in scene.condemned:
-        ordinal = ordinal_of(scene.owner, pod)
+    for pod in state.condemned:
+        ordinal = ordinal_of(state.owner, pod)
         assert ordinal is not None
-        yield from retention(objects, scene.owner, ordinal, pod)
-    if scene.condemned and scene.is_monotonic:
-        yield from _shrink_in_order(scene)
+        yield from retention(objects, state.owner, ordinal, pod)
+    if state.condemned and state.is_monotonic:
+        yield from _shrink_in_order(state)
         return
-    yield from _deletions(scene, (p for p in scene.condemned if not _is_going(p)))
-    if scene.owner.spec.update_strategy.type != ON_DELETE:
-        yield from _deletions(scene, _outdated(scene))
+    yield from _deletions(state, (p for p in state.condemned if not _is_going(p)))
+    if state.owner.spec.update_strategy.type != ON_DELETE:
+        yield from _deletions(state, _outdated(state))
 
 
-def _keep(objects: Indexer, scene: Scene) -> tuple[list[Step], bool]:
-    """Return what the wanted pods need, and whether nothing else may happen before that."""
+def _keep(objects: Indexer, state: SetState) -> tuple[list[Step], bool]:
+    """Return the writes for wanted pods, and whether everything else must wait for them."""
     steps: list[Step] = []
     created = 0
-    for ordinal in scene.ordinals:
-        pod = scene.replicas.get(ordinal)
+    for ordinal in state.ordinals:
+        pod = state.replicas.get(ordinal)
         if pod is None:
-            if stale_claims(objects, scene.owner, ordinal):
-                if scene.is_monotonic:
+            if stale_claims(objects, state.owner, ordinal):
+                if state.is_monotonic:
                     return steps, True
                 continue
-            steps += _creation(objects, scene, ordinal)
+            steps += _creation(objects, state, ordinal)
             created += 1
-            if scene.is_monotonic or created == BURST_MAX:
+            if state.is_monotonic or created == BURST_MAX:
                 return steps, True
             continue
         if is_over(pod):
-            steps += [] if _is_going(pod) else list(_deletions(scene, [pod]))
-            if scene.is_monotonic:
+            steps += [] if _is_going(pod) else list(_deletions(state, [pod]))
+            if state.is_monotonic:
                 return steps, True
             continue
         if pod.status.phase in ("", "Pending"):
-            steps += missing_claims(objects, scene.owner, ordinal)
-        if scene.is_monotonic and not scene.is_up(pod):
+            steps += missing_claims(objects, state.owner, ordinal)
+        if state.is_monotonic and not state.is_up(pod):
             return steps, True
-        steps += retention(objects, scene.owner, ordinal, None)
+        steps += retention(objects, state.owner, ordinal, None)
     return steps, False
 
 
-def _creation(objects: Indexer, scene: Scene, ordinal: int) -> Iterator[Step]:
-    owner, pod = scene.owner, scene.new_pod(ordinal)
+def _creation(objects: Indexer, state: SetState, ordinal: int) -> Iterator[Step]:
+    owner, pod = state.owner, state.new_pod(ordinal)
     yield from missing_claims(objects, owner, ordinal)
     yield Create(pod)
     words = f"create Pod {pod.metadata.name} in StatefulSet {owner.metadata.name} successful"
     yield RecordEvent(owner, "SuccessfulCreate", words, "Create")
 
 
-def _shrink_in_order(scene: Scene) -> Iterator[Step]:
-    """Yield the deletion of the highest condemned pod, once nothing else is in the way."""
-    pod = scene.condemned[0]
+def _shrink_in_order(state: SetState) -> Iterator[Step]:
+    """Yield the deletion of the highest condemned pod, unless another pod must be waited for."""
+    pod = state.condemned[0]
     if _is_going(pod):
         return
-    down = [each for each in reversed(scene.condemned) if not scene.is_up(each)]
-    if scene.is_up(pod) or (down and down[0] is pod):
-        yield from _deletions(scene, [pod])
+    down = [each for each in reversed(state.condemned) if not state.is_up(each)]
+    if state.is_up(pod) or (down and down[0] is pod):
+        yield from _deletions(state, [pod])
 
 
-def _outdated(scene: Scene) -> list[Pod]:
-    """Return the pods of older revisions that may go now, the highest ordinals first."""
-    rolling = scene.owner.spec.update_strategy.rolling_update
+def _outdated(state: SetState) -> list[Pod]:
+    """Return the pods of older revisions to delete now, the highest ordinals first."""
+    rolling = state.owner.spec.update_strategy.rolling_update
     said = rolling.get("maxUnavailable", 1) if isinstance(rolling, dict) else 1
-    may_miss = max(1, part_of(said, replicas_of(scene.owner), rounds_up=False))
-    missing = len(scene.ordinals) - sum(map(scene.is_up, scene.replicas.values()))
+    may_miss = max(1, part_of(said, replicas_of(state.owner), rounds_up=False))
+    missing = len(state.ordinals) - sum(map(state.is_up, state.replicas.values()))
     old = [
         pod
-        for ordinal, pod in sorted(scene.replicas.items(), reverse=True)
-        if ordinal >= scene.partition and not scene.is_updated(pod) and not _is_going(pod)
+        for ordinal, pod in sorted(state.replicas.items(), reverse=True)
+        if ordinal >= state.partition and not state.is_updated(pod) and not _is_going(pod)
     ]
-    if scene.is_monotonic:
+    if state.is_monotonic:
         return old[: max(0, may_miss - missing)]
-    broken = [pod for pod in old if not scene.is_up(pod)]
-    good = [pod for pod in old if scene.is_up(pod)]
+    broken = [pod for pod in old if not state.is_up(pod)]
+    good = [pod for pod in old if state.is_up(pod)]
     return [*broken, *good[: max(0, may_miss - missing)]]
 
 
-def _deletions(scene: Scene, pods: Iterable[Pod]) -> Iterator[Step]:
-    owner = scene.owner
+def _deletions(state: SetState, pods: Iterable[Pod]) -> Iterator[Step]:
+    owner = state.owner
     for pod in pods:
         yield Delete(Target.of(pod))
         words = f"delete Pod {pod.metadata.name} in StatefulSet {owner.metadata.name} successful"
@@ -314,18 +314,18 @@ def _is_going(pod: Pod) -> bool:
 # --- status ------------------------------------------------------------------------------------
 
 
-def status_of(scene: Scene, pods: list[Pod]) -> StatefulSetStatus:
-    """Return how many pods there are, of which revision; a finished rollout is the current one."""
-    owner, min_ready_s = scene.owner, scene.owner.spec.min_ready_seconds
+def status_of(state: SetState, pods: list[Pod]) -> StatefulSetStatus:
+    """Return the status; when a rollout is finished, its revision becomes the current one."""
+    owner, min_ready_s = state.owner, state.owner.spec.min_ready_seconds
     ready = [pod for pod in pods if pod.status.phase == RUNNING and is_ready(pod)]
     staying = [pod for pod in pods if not _is_going(pod)]
-    update, current = scene.history.update.metadata.name, scene.current.metadata.name
+    update, current = state.history.update.metadata.name, state.current.metadata.name
     status = replace(
         owner.status,
         observed_generation=owner.metadata.generation,
         replicas=len(pods),
         ready_replicas=len(ready),
-        available_replicas=sum(is_available(pod, min_ready_s, scene.now) for pod in ready),
+        available_replicas=sum(is_available(pod, min_ready_s, state.now) for pod in ready),
         current_replicas=sum(revision_of(pod) == current for pod in staying),
         updated_replicas=sum(revision_of(pod) == update for pod in staying),
         current_revision=current,

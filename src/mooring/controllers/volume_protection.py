@@ -19,11 +19,11 @@ from mooring.api.timestamp import Timestamp
 from mooring.client.indexer import Indexer, ObjectKey, object_key
 from mooring.client.writes import Update
 from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
-from mooring.controllers.persistent_volumes import CLAIM, claims_of_pod
+from mooring.controllers.persistent_volumes import CLAIM, claim_keys_of_pod, claims_of_pod
 
 
 class ClaimProtection(Controller):
-    """Lets deleted claims go once no pod uses them."""
+    """Removes the finalizer of deleted claims once no pod uses them."""
 
     name: ClassVar[str] = "persistentvolumeclaim-protection-controller"
     kinds = (PersistentVolumeClaim, Pod)
@@ -33,17 +33,13 @@ class ClaimProtection(Controller):
         objects.index(Pod, CLAIM, claims_of_pod)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Return the claims of a change: of a pod that ended or is gone, those that it used."""
+        """Return the claims that a change affects: those of pods that finished or were deleted."""
         value = change.value
         if isinstance(value, PersistentVolumeClaim):
             return (object_key(value),)
         if change.new is not None and value.status.phase not in (SUCCEEDED, FAILED):
             return ()
-        found = []
-        for text in claims_of_pod(value):
-            namespace, _, name = text.partition("/")
-            found.append((namespace, name))
-        return found
+        return claim_keys_of_pod(value)
 
     def reconcile(
         self,
@@ -52,7 +48,7 @@ class ClaimProtection(Controller):
         now: Timestamp,
         answers: Answers,
     ) -> Iterable[Step]:
-        """Yield the write that takes the finalizer off."""
+        """Yield the write that removes the finalizer."""
         claim = objects.get(PersistentVolumeClaim, *key)
         if claim is None or claim.metadata.deletion_timestamp is None:
             return
@@ -64,7 +60,7 @@ class ClaimProtection(Controller):
 
 
 class VolumeProtection(Controller):
-    """Lets deleted volumes go once they are not bound."""
+    """Removes the finalizer of deleted volumes once they are not bound."""
 
     name: ClassVar[str] = "persistentvolume-protection-controller"
     kinds = (PersistentVolume,)
@@ -76,7 +72,7 @@ class VolumeProtection(Controller):
         now: Timestamp,
         answers: Answers,
     ) -> Iterable[Step]:
-        """Yield the write that takes the finalizer off."""
+        """Yield the write that removes the finalizer."""
         volume = objects.get(PersistentVolume, *key)
         if volume is None or volume.metadata.deletion_timestamp is None:
             return

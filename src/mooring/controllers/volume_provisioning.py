@@ -1,4 +1,4 @@
-"""New volumes: directories of hosts, as the provisioner `kubernetes.io/host-path` makes them."""
+"""Provisions volumes: host directories, as `kubernetes.io/host-path` does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOTHING: Final = Quantity.from_int(0)
 def provision(
     objects: Indexer, claim: PersistentVolumeClaim, found: StorageClass, node: str
 ) -> Iterator[Step]:
-    """Yield what makes a volume for a claim, or the event that says why a directory is none."""
+    """Yield the creation of a volume for a claim, or an event that says why there is none."""
     if words := _refusal(claim, found):
         yield RecordEvent(claim, "ProvisioningFailed", words, is_warning=True)
         return
@@ -43,7 +43,7 @@ def provision(
 
 
 def _refusal(claim: PersistentVolumeClaim, found: StorageClass) -> str:
-    """Return what is wanted of the volume that a new directory cannot be, "" if nothing."""
+    """Return what a claim requires that a directory cannot offer, or "" if nothing."""
     wanted = claim.spec
     if wanted.data_source is not None or wanted.data_source_ref is not None:
         only = "Only CSI plugin can provision a claim with a datasource"
@@ -63,7 +63,7 @@ def _refusal(claim: PersistentVolumeClaim, found: StorageClass) -> str:
 def _volume_for(
     objects: Indexer, claim: PersistentVolumeClaim, found: StorageClass, node: str
 ) -> PersistentVolume:
-    """Return the volume that is made for a claim."""
+    """Return the new volume of a claim."""
     name = f"pvc-{claim.metadata.uid}"
     folder = found.parameters.get("path", FOLDER).rstrip("/")
     spec = PersistentVolumeSpec(
@@ -81,7 +81,7 @@ def _volume_for(
 
 
 def _affinity(objects: Indexer, node: str) -> Any:
-    """Return the affinity to a node: a directory is where it was made."""
+    """Return the affinity to a node, because a directory exists on one node only."""
     if not node:
         return None
     found = objects.get(Node, "", node)
@@ -94,7 +94,7 @@ def _affinity(objects: Indexer, node: str) -> Any:
 
 
 def reference(claim: PersistentVolumeClaim) -> ObjectReference:
-    """Return the reference by which a volume is kept for a claim."""
+    """Return the reference that reserves a volume for a claim."""
     metadata = claim.metadata
     return ObjectReference(
         kind="PersistentVolumeClaim",

@@ -38,15 +38,15 @@ class TraceError(SimulationError):
 
 
 class UnknownMomentError(InsightError):
-    """A revision or time that a history does not have; the message says what it has."""
+    """A revision or time that a history does not contain; the message says what it contains."""
 
 
 class UnknownObjectError(InsightError):
-    """KIND/NAME of an object that there is not; the message says what there is."""
+    """KIND/NAME of an object that does not exist; the message says which do."""
 
 
 class ChangeTextError(InsightError):
-    """A text that is no change of this cluster."""
+    """A text that does not describe a change of this cluster."""
 
 
 class TooManyPodsError(InsightError):
@@ -54,7 +54,7 @@ class TooManyPodsError(InsightError):
 
 
 class UnwritableFixError(InsightError):
-    """A fix changes what an operator sets, so that no manifest has it; the message names it."""
+    """A fix changes a field that no manifest contains, because an operator sets it."""
 
 
 class UnknownNameError(InsightError):

@@ -1,4 +1,4 @@
-"""Names of objects as kubectl writes them, KIND/NAME, and the objects that they name."""
+"""Names of objects as kubectl writes them, KIND/NAME, and finding the objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.insight.messages import full_name, listed
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.kit.similar_names import nearest
 
-# Names that may precede the slash, by kind.
+# What may precede the slash, by kind.
 _WORDS = {
     "Pod": "pod pods po",
     "ResourceClaim": "claim resourceclaim resourceclaims",

@@ -1,4 +1,4 @@
-"""The garbage collector and allocator of a program that runs for long, or reads much."""
+"""Tunes the garbage collector and allocator for programs that run long or read much."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def relax_garbage_collector() -> None:
 
 
 def collect_rarely() -> None:
-    """Collect rarely: for a command that reads a cluster, answers and ends.
+    """Collect garbage rarely, for a command that reads a cluster, answers and exits.
 
     What it reads stays, and has no cycles: collecting took a third of the time of reading.
     """
@@ -37,7 +37,7 @@ def collect_rarely() -> None:
 
 
 def keep_what_exists() -> None:
-    """Never look at the objects that exist now, and collect more rarely still.
+    """Exempt all current objects from collection, and collect even more rarely.
 
     For a command that has read its input and now answers: looking at it again and again took a
     fifth of the time.

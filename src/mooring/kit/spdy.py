@@ -4,7 +4,7 @@
     data     |0| stream id 31         | flags 8 | length 24 | payload
 
 A block of headers is compressed with one zlib stream for the whole connection, so blocks must be
-read in their order, also those that nobody wants. Sizes of frames and blocks are bounded.
+read in order, including those that are not needed. Sizes of frames and blocks are bounded.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Reset(NamedTuple):
 
 
 class Ping(NamedTuple):
-    """The peer wants to see this number again."""
+    """The peer expects the same number back."""
 
     number: int
 

@@ -1,14 +1,14 @@
-"""What `import mooring` offers: load a cluster, ask it questions, play it in simulated time.
+"""What `import mooring` offers: load a cluster, ask it questions, simulate it.
 
 loading      `load`: files, dumps, snapshots, profiles, running clusters and mappings as a World
-world        a cluster and manifests over it, and the questions that one can ask about them
+world        a cluster with manifests, and the questions that it answers
 plans        where pods go; why one gets no node, and what would help
-answers      how many more replicas fit; what changes would do
+answers      how many more replicas fit; what changes to the cluster would do
 inventory    devices and claims, as sequences
 simulations  `simulate`: waits, use and left-over devices in simulated time
-charts       lines over numbers, as SVG
+charts       line charts as SVG
 results      what all results have in common
-html         results as HTML for notebooks; everything from outside is escaped
+html         results as HTML for notebooks, with all input escaped
 
 The names that `mooring` re-exports are the interface; the modules behind them may change.
 """

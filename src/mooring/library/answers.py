@@ -1,4 +1,4 @@
-"""How many more replicas fit; what changes would do."""
+"""How many more replicas fit, and what changes to the cluster would do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mooring.library.results import Readable, plain_tree
 
 @final
 class Fit(Readable):
-    """How many more replicas fit, where, and what stops the next one. `World.fit` makes it."""
+    """How many more replicas fit, where, and what stops the next one. `World.fit` returns it."""
 
     __slots__ = ("_found", "_warnings")
 
@@ -25,7 +25,7 @@ class Fit(Readable):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before believing the answer."""
+        """Caveats that limit what the answer means."""
         return self._warnings
 
     @property
@@ -51,17 +51,17 @@ class Fit(Readable):
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """What stops the next replica, each for some nodes, the limit of most replicas first."""
+        """What stops the next replica on which nodes; the limits of most replicas come first."""
         return tuple(map(str, self._found.limits))
 
     @property
     def left_over(self) -> dict[str, float]:
-        """Percent of the devices for each request that stay free and are of no use to a replica."""
+        """For each request, the percentage of its devices that stay free but fit no replica."""
         return {each.request: each.percent for each in self._found.leftovers}
 
     @property
     def levers(self) -> tuple[str, ...]:
-        """What would let more replicas fit; each was tried."""
+        """Changes that would let more replicas fit; Mooring has tried each of them."""
         return tuple(map(_lever_text, self._found.levers))
 
     @property
@@ -104,7 +104,7 @@ def _lever_text(lever: Lever) -> str:
 
 @final
 class ChangedPod(Readable):
-    """A pod that changes of the cluster affect."""
+    """A pod that the changes affect."""
 
     __slots__ = ("_found",)
 
@@ -118,7 +118,7 @@ class ChangedPod(Readable):
 
     @property
     def turn(self) -> str:
-        """One of gains, loses, moves, restarts, waits, lost, gone, deleted, new."""
+        """What happens: gains, loses, moves, restarts, waits, lost, gone, deleted or new."""
         return self._found.kind.value
 
     @property
@@ -128,27 +128,27 @@ class ChangedPod(Readable):
 
     @property
     def node_before(self) -> str | None:
-        """Its node without the changes."""
+        """The pod's node without the changes."""
         return None if self._found.before is None else self._found.before.node
 
     @property
     def node_after(self) -> str | None:
-        """Its node with the changes."""
+        """The pod's node with the changes."""
         return None if self._found.after is None else self._found.after.node
 
     @property
     def devices_before(self) -> tuple[str, ...]:
-        """Its devices without the changes, as driver/pool/device."""
+        """The pod's devices without the changes, as driver/pool/device."""
         return _devices(self._found.before)
 
     @property
     def devices_after(self) -> tuple[str, ...]:
-        """Its devices with the changes, as driver/pool/device."""
+        """The pod's devices with the changes, as driver/pool/device."""
         return _devices(self._found.after)
 
     @property
     def why(self) -> str:
-        """Why it leaves, or gets no node."""
+        """Why the pod leaves its node, or gets none."""
         found = self._found
         texts = (found.why, "" if found.after is None else found.after.message)
         return "; ".join(filter(None, texts))
@@ -172,7 +172,7 @@ def _devices(placement: PodPlacement | None) -> tuple[str, ...]:
 
 @final
 class WhatIf(Readable):
-    """What changes would do to pods and devices. `World.what_if` makes it."""
+    """What changes would do to pods and devices. `World.what_if` returns it."""
 
     __slots__ = ("_found", "_warnings")
 
@@ -182,7 +182,7 @@ class WhatIf(Readable):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before believing the answer."""
+        """Caveats that limit what the answer means."""
         return self._warnings
 
     @property
@@ -197,7 +197,7 @@ class WhatIf(Readable):
 
     @property
     def is_worse(self) -> bool:
-        """Whether some pod is worse off."""
+        """Whether any pod is worse off."""
         return self._found.is_worse
 
     @property

@@ -1,4 +1,4 @@
-"""Lines over numbers, as SVG: enough to look at a sweep in a notebook, without other packages.
+"""Line charts as SVG: enough to look at a sweep in a notebook, without other packages.
 
 mooring.chart({"mean wait": [(4, 7200), (8, 900)]}, x="GPUs per node", y="seconds")
 """
@@ -19,7 +19,7 @@ POINTS_MAX: Final = 100_000
 
 
 class Chart(Readable):
-    """A line chart; a notebook draws it, `save` writes it as an SVG file."""
+    """A line chart. Notebooks show it; `save` writes it as an SVG file."""
 
     __slots__ = ("_lines", "_title", "_x", "_y")
 
@@ -31,7 +31,7 @@ class Chart(Readable):
 
     @property
     def svg(self) -> str:
-        """The chart as SVG: one self-contained text without scripts."""
+        """The chart as self-contained SVG without scripts."""
         return line_chart(self._lines, title=self._title, x=self._x, y=self._y)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -53,9 +53,9 @@ class Chart(Readable):
 def chart(
     lines: Mapping[str, Iterable[Point]], *, title: str = "", x: str = "", y: str = ""
 ) -> Chart:
-    """Return a chart of lines; each is a name and its points from left to right.
+    """Return a chart of lines, given by their names and their points from left to right.
 
-    `x` and `y` name the axes. Raises MooringError for points that are no finite numbers.
+    `x` and `y` are the labels of the axes. Raises MooringError for points that are not finite.
     """
     found = {
         name: [(float(at), float(value)) for at, value in each] for name, each in lines.items()
@@ -64,7 +64,7 @@ def chart(
     if not points:
         raise MooringError("a chart needs a line with a point")
     if len(points) > POINTS_MAX:
-        raise MooringError(f"{len(points):,} points: more than {POINTS_MAX:,}, which are drawn")
+        raise MooringError(f"{len(points):,} points: more than {POINTS_MAX:,}, the maximum")
     if not all(isfinite(number) for point in points for number in point):
-        raise MooringError("a point of a chart is no finite number")
+        raise MooringError("a chart has a point that is no finite number")
     return Chart(found, title, x, y)

@@ -1,4 +1,4 @@
-"""Results as HTML for notebooks: small tables without scripts; everything is escaped."""
+"""Results as HTML for notebooks: small tables without scripts, with all text escaped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CELL: Final = "text-align:left;vertical-align:top;padding:2px 10px 2px 0"
 
 
 def text(value: object) -> str:
-    """Return a value as text of HTML: nothing of it is markup, nothing moves other text."""
+    """Return a value as escaped text that cannot contain markup or move other text."""
     return escape(printable(str(value)), quote=True)
 
 
@@ -25,13 +25,13 @@ def paragraph(value: object, *, is_strong: bool = False) -> str:
 
 
 def ordered_list(items: Iterable[object]) -> str:
-    """Return a numbered list; nothing if it is empty."""
+    """Return a numbered list, or an empty text for no items."""
     found = "".join(f"<li>{text(each)}</li>" for each in items)
     return f"<ol>{found}</ol>" if found else ""
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table with the first rows, and how many more there are."""
+    """Return a table of the first rows, which says how many more there are."""
     found = list(rows)
     head = "".join(f'<th style="{_CELL}">{text(name)}</th>' for name in header)
     body = "".join(_row(row) for row in found[:ROWS_SHOWN_MAX])
@@ -53,5 +53,5 @@ def _row(cells: Iterable[object]) -> str:
 
 
 def block(*parts: str) -> str:
-    """Return parts that are HTML already as one block."""
+    """Return one block of several HTML parts."""
     return f'<div class="mooring">{"".join(parts)}</div>'

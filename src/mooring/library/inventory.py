@@ -26,7 +26,7 @@ from mooring.validation.strategy import Context
 
 @final
 class Device(Readable):
-    """A device, its state, and who has it."""
+    """A device, its state, and the claims that have it."""
 
     __slots__ = ("_tree", "_usage")
 
@@ -36,17 +36,17 @@ class Device(Readable):
 
     @property
     def driver(self) -> str:
-        """The name of its driver."""
+        """The name of the device's driver."""
         return self._usage.id.driver
 
     @property
     def pool(self) -> str:
-        """The name of its pool."""
+        """The name of the device's pool."""
         return self._usage.id.pool
 
     @property
     def name(self) -> str:
-        """Its name in the pool."""
+        """The name of the device in its pool."""
         return self._usage.id.device
 
     @property
@@ -56,33 +56,33 @@ class Device(Readable):
 
     @property
     def node(self) -> str:
-        """The node that can use it, or which nodes can."""
+        """The node that can use the device, or a description of several."""
         return str(self._usage.node_selection)
 
     @property
     def state(self) -> str:
-        """One of free, shared, taken, blocked, tainted, unusable, missing; as `moor devices`."""
+        """Free, shared, taken, blocked, tainted, unusable or missing, as in `moor devices`."""
         return self._usage.state.value
 
     @property
     def is_free(self) -> bool:
-        """Whether a claim for it would get it now, and nobody has it."""
+        """Whether no claim has the device, and a new claim would get it now."""
         return self._usage.state is DeviceState.FREE
 
     @property
     def claims(self) -> tuple[str, ...]:
-        """The claims that have it, as namespace/name."""
+        """The claims that have the device, as namespace/name."""
         return tuple(dict.fromkeys(str(each.claim) for each in self._usage.holders))
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Its attributes by name, as its slice has them: strings, integers, booleans or lists."""
+        """The attributes in its slice, by name: strings, integers, booleans or lists."""
         found: dict[str, Any] = self._tree["attributes"]
         return dict(found)
 
     @property
     def capacity(self) -> dict[str, str]:
-        """Its capacity by name, as quantities: `80Gi`."""
+        """The capacities in its slice, by name, as quantities such as `80Gi`."""
         found: dict[str, str] = self._tree["capacity"]
         return dict(found)
 
@@ -107,7 +107,7 @@ def _device_row(each: Device) -> tuple[str, ...]:
 
 @final
 class Devices(Readable, Sequence[Device]):
-    """Devices, sorted by their names; filters return the devices that remain."""
+    """Devices, sorted by name. Filters return the devices that match."""
 
     __slots__ = ("_context", "_snapshot", "_usages")
 
@@ -119,7 +119,7 @@ class Devices(Readable, Sequence[Device]):
     def where(self, expression: str) -> Devices:
         """Return the devices for which a CEL expression is true, as in a claim's selector.
 
-        Raises MooringError for an expression that an API server would refuse.
+        Raises MooringError for an expression that an API server would reject.
         """
         compiler = compiler_for(self._context.gates, extensions=self._context.extensions)
         found = selected_by_expression(self._snapshot.slices, expression, compiler)
@@ -134,7 +134,7 @@ class Devices(Readable, Sequence[Device]):
         return self._selected(selected_by_class(self._snapshot.slices, classes[name], compiler))
 
     def in_state(self, *states: str) -> Devices:
-        """Return the devices in one of some states, such as "free" or "taken"."""
+        """Return the devices in any of these states, such as "free" or "taken"."""
         for state in states:
             if state not in set(DeviceState):
                 raise MooringError(f"{state}: must be one of {', '.join(DeviceState)}")
@@ -146,7 +146,7 @@ class Devices(Readable, Sequence[Device]):
         return self.in_state(DeviceState.FREE)
 
     def counts(self) -> dict[tuple[str, str], dict[str, int]]:
-        """Return how many devices are in which state, by node and driver."""
+        """Return the number of devices in each state, by node and driver."""
         found = count_states(self._usages, by_node)
         return {(key[0], key[1]): counts_tree(each) for key, each in found.items()}
 
@@ -216,22 +216,22 @@ class Claim(Readable):
 
     @property
     def state(self) -> str:
-        """One of pending, allocated, reserved, deleting; as `moor claims`."""
+        """Pending, allocated, reserved or deleting, as in `moor claims`."""
         return self._usage.state.value
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes where its devices and consumers are."""
+        """The nodes of the claim's devices and consumers."""
         return self._usage.nodes
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Its devices, as driver/pool/device."""
+        """The claim's devices, as driver/pool/device."""
         return tuple(str(each.id) for each in self._usage.devices)
 
     @property
     def consumers(self) -> tuple[str, ...]:
-        """The pods and pod groups that may use it: `pod/NAME`."""
+        """The pods and pod groups that may use the claim, such as `pod/NAME`."""
         return tuple(map(str, self._usage.consumers))
 
     def to_dict(self) -> dict[str, Any]:
@@ -256,7 +256,7 @@ def _claim_row(each: Claim) -> tuple[str, ...]:
 
 @final
 class Claims(Readable, Sequence[Claim]):
-    """Claims, sorted by their names."""
+    """Claims, sorted by name."""
 
     __slots__ = ("_usages",)
 

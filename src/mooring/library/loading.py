@@ -1,4 +1,4 @@
-"""`load`: files, dumps, snapshots, profiles, running clusters and mappings as a World."""
+"""`load`: reads files, dumps, snapshots, profiles, running clusters and mappings into a World."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ def load(
     now: datetime | None = None,
     on_refused: Literal["raise", "keep"] = "raise",
 ) -> World:
-    """Return a cluster with manifests over it.
+    """Return a cluster, and manifests to plan on it.
 
-    Each source is a file, a folder or an archive of manifests, or a manifest as a mapping. They
-    are planned on the cluster, which consists of everything else: `on` are dumps of a cluster
-    and files of `moor snapshot`, `profile` are machines of hardware profiles, such as
-    `dgx-h100x4`, and `live` is the cluster that kubectl is configured for (`kubeconfig` and
-    `context` choose another one). The other parameters are the options of `moor plan`.
+    Each source is a file, directory or archive of manifests, or a manifest as a mapping. All other
+    parameters describe the cluster: `on` takes dumps and files that `moor snapshot` wrote,
+    `profile` adds machines of hardware profiles, such as `dgx-h100x4`, and `live` reads the cluster
+    that kubectl is configured for (`kubeconfig` and `context` choose another one). The remaining
+    parameters are the options of `moor plan`.
 
-    What is odd about the objects is warned about with MooringWarning, and in `World.warnings`.
-    Raises UnreadableError for what cannot be read. Raises ObjectsRefusedError for manifests that
-    an API server would refuse; with `on_refused="keep"` their pods are pending, and `explain`
-    names the mistake.
+    Issues MooringWarning for suspicious objects; `World.warnings` lists them all. Raises
+    UnreadableError if a source cannot be read. Raises ObjectsRefusedError for manifests that an API
+    server would reject; with `on_refused="keep"`, their pods are pending and `explain` names the
+    mistake.
     """
     gates = _gates(feature_gates or {}, gates_preset, emulated_version)
     _check_choice("numa_node", numa_node, ("scalar", "list"))
@@ -103,7 +103,7 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _gates(feature_gates: Mapping[str, bool], preset: str, emulated_version: str) -> Gates:
-    """Return the gates; what is to know about them is warned about."""
+    """Return the gates, and warn of notes on them."""
     _check_choice("gates_preset", preset, tuple(each.value for each in Preset))
     for name, value in feature_gates.items():
         if not isinstance(value, bool):
@@ -118,7 +118,7 @@ def _gates(feature_gates: Mapping[str, bool], preset: str, emulated_version: str
 
 def _find_live(kubeconfig: str, context: str, namespace: str | None) -> Live:
     """Return the cluster that kubectl is configured for."""
-    from mooring.sources import live_source  # needs what talks HTTP
+    from mooring.sources import live_source  # imports the HTTP client
 
     return live_source.find_live(kubeconfig, context, namespace)
 
@@ -145,14 +145,14 @@ class _Reading(NamedTuple):
     recursive: bool
 
     def files(self, names: Iterable[Path]) -> list[ClusterSource]:
-        """Return the source of files, if there are any."""
+        """Return the source that reads the files; none for no files."""
         found = tuple(fspath(name) for name in names)
         if STDIN in found:
-            raise MooringError('"-": standard input is for commands; give what was read')
+            raise MooringError('"-": standard input is for commands; pass its content instead')
         return [FileSource(found, self.recursive, self.schema)] if found else []
 
     def manifests(self, sources: Iterable[Source]) -> list[ClusterSource]:
-        """Return the sources of manifests in their order."""
+        """Return the sources of the manifests, in order."""
         found: list[ClusterSource] = []
         for number, each in enumerate(sources, 1):
             if isinstance(each, Mapping):
@@ -163,14 +163,14 @@ class _Reading(NamedTuple):
 
 
 class Mappings(NamedTuple):
-    """A manifest, or a list of them, as Python has it."""
+    """A manifest, or a List of them, as a mapping."""
 
     tree: Mapping[str, Any]
     name: str
     schema: Schema
 
     def give(self, intake: Taker) -> None:
-        """Pass on the object, or those of a List."""
+        """Pass on the object, or the items of a List."""
         try:
             text = msgspec.json.encode(self.tree)
             for document in read(text, source=self.name, limits=FILE_LIMITS, schema=self.schema):
@@ -187,7 +187,7 @@ def _several(value: Path | Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _outside_loop(call: Callable[[], GivenCluster]) -> GivenCluster:
-    """Return what a call returns that runs an event loop; a notebook runs one already."""
+    """Return the result of a call that runs an event loop; notebooks already run one."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -205,6 +205,6 @@ def _checked(given: GivenCluster, *, keeps_refused: bool) -> GivenCluster:
         warnings.warn(str(concern), MooringWarning, stacklevel=3)
     more = len(given.warnings) - WARNINGS_SHOWN_MAX
     if more > 0:
-        text = f"{counted(more, 'more warning')}: World.warnings has all of them"
+        text = f"{counted(more, 'more warning')}: World.warnings lists all of them"
         warnings.warn(text, MooringWarning, stacklevel=3)
     return given

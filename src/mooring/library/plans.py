@@ -1,4 +1,4 @@
-"""Where pods go; why one gets no node, and what would help."""
+"""Where pods go, why a pod gets no node, and what would help."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Pod(Readable):
 
     @property
     def stands_for(self) -> str | None:
-        """The claim or template that no pod uses, if the pod stands for one: `claim/NAME`."""
+        """The claim or template that no other pod uses, if the pod stands for one: `claim/NAME`."""
         return self._placement.stands_for
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class PlacedPod(_Pod):
 
     @property
     def requests(self) -> dict[str, tuple[str, ...]]:
-        """The devices by request; a request of one of several claims is named CLAIM/REQUEST."""
+        """The devices by request; with several claims, requests are named CLAIM/REQUEST."""
         granted = self._placement.requests
         is_one = len({each.claim for each in granted}) <= 1
         return {
@@ -134,7 +134,7 @@ class PendingPod(_Pod):
 
 @final
 class Plan(Readable):
-    """Where pods go, and which devices their claims get. `World.plan` makes it."""
+    """Where pods go, and which devices their claims get. `World.plan` returns it."""
 
     def __init__(self, given: GivenCluster, plan: InsightPlan, manifests: Snapshot) -> None:
         self._given = given
@@ -173,11 +173,11 @@ class Plan(Readable):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before believing the plan."""
+        """Caveats that limit what the plan means."""
         return tuple(map(str, self._plan.concerns))
 
     def pod(self, name: str) -> PlacedPod | PendingPod:
-        """Return the pod of a name, NAME or NAMESPACE/NAME, or raise MooringError."""
+        """Return the pod with this NAME or NAMESPACE/NAME, or raise MooringError."""
         for each in self.pods:
             if name in (each.full_name, each.name):
                 return each
@@ -187,7 +187,7 @@ class Plan(Readable):
         raise UnknownObjectError(f"there is no pod {name} in the plan{hint}")
 
     def explain(self) -> tuple[Explanation, ...]:
-        """Return an explanation for each cause for which pods get no node."""
+        """Return an explanation for each cause that keeps pods from their nodes."""
         return self._explained([each._pending for each in self.pending])
 
     @cached_property
@@ -205,7 +205,7 @@ class Plan(Readable):
 
     @property
     def after(self) -> World:
-        """The cluster once all placed pods have their nodes and devices."""
+        """The cluster after all placed pods have got their nodes and devices."""
         from mooring.library.world import World
 
         return World(replace(self._given, cluster=self._plan.after, manifests=Snapshot()))
@@ -260,17 +260,17 @@ class Explanation(Readable):
 
     @property
     def title(self) -> str:
-        """The pods: `pod default/train`, `97 pods of deployment train`."""
+        """A description of the pods: `pod default/train`, `97 pods of deployment train`."""
         return self._answered.title(self._given.namespace)
 
     @property
     def pods(self) -> tuple[str, ...]:
-        """The pods that wait for this cause, as namespace/name."""
+        """The pods with this cause, as namespace/name."""
         return tuple(full_name(each.pod) for each in self._answered.pods)
 
     @property
     def cause(self) -> str:
-        """Why they get no node, in one sentence."""
+        """Why the pods get no node, in one sentence."""
         return self._answered.answer.cause
 
     @property
@@ -280,7 +280,7 @@ class Explanation(Readable):
 
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:
-        """What would help, the best first; changes were tried before they are offered."""
+        """What would help, the best first. Mooring has tried all changes that it offers."""
         pairs = zip(self._shown.fixes, self._answered.answer.fixes, strict=True)
         return tuple(Fix(shown, found, self._plan, self._given) for shown, found in pairs)
 
@@ -312,7 +312,7 @@ class Explanation(Readable):
 
 @final
 class Fix(Readable):
-    """Something that would help: a change of objects that was tried, or advice."""
+    """Something that would help: a change of objects that Mooring has tried, or advice."""
 
     __slots__ = ("_found", "_given", "_plan", "_shown")
 
@@ -329,7 +329,7 @@ class Fix(Readable):
 
     @property
     def is_change(self) -> bool:
-        """Whether a change of objects does it; otherwise it is advice."""
+        """Whether the fix is a change of objects; otherwise it is advice."""
         return bool(self._found.changes)
 
     @property

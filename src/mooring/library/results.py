@@ -1,4 +1,4 @@
-"""What all results have in common."""
+"""The base class of all results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 def plain_tree(value: Any) -> dict[str, Any]:
-    """Return a value as its JSON is read again: nothing but dicts, lists, texts and numbers."""
+    """Return a value as read from its JSON: plain dicts, lists, strings and numbers."""
     tree: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     return tree
 

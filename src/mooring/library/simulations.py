@@ -1,4 +1,4 @@
-"""`simulate`: pods arrive, wait, run and leave in simulated time."""
+"""`simulate`: pods that arrive, wait, run and leave in simulated time."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ Trace = str | PathLike[str] | Iterable[Arrival | Mapping[str, Any]]
 
 @final
 class Simulation(Readable):
-    """Waits, use and left-over devices. `mooring.simulate` makes it.
+    """Waits, use of devices and left-over devices. `mooring.simulate` returns it.
 
-    Times are in seconds from the beginning of the simulation.
+    Times are seconds since the beginning of the simulation.
     """
 
     __slots__ = ("_found",)
@@ -60,7 +60,7 @@ class Simulation(Readable):
 
     @property
     def pods(self) -> tuple[SimulatedPod, ...]:
-        """What became of each pod, in the order of the trace."""
+        """The pods of the trace, in its order."""
         return self._found.pods
 
     @property
@@ -70,12 +70,12 @@ class Simulation(Readable):
 
     @property
     def timeline(self) -> tuple[Sample, ...]:
-        """Running and waiting pods, devices in use and left over, over time."""
+        """Samples over time: running and waiting pods, devices in use and left over."""
         return self._found.timeline
 
     @property
     def drivers(self) -> tuple[DriverUse, ...]:
-        """The use of each driver's devices over the whole time."""
+        """How much each driver's devices were in use, over the whole simulation."""
         return self._found.drivers
 
     @property
@@ -89,33 +89,33 @@ class Simulation(Readable):
         return self._found.mean_wait_s
 
     def wait_percentile_s(self, percent: float) -> float | None:
-        """Return the wait that so many percent of the pods with a node did not exceed."""
+        """Return the wait that this percentage of the pods with a node did not exceed."""
         return self._found.wait_percentile_s(percent)
 
     @property
     def evicted(self) -> tuple[str, ...]:
-        """Pods of the cluster itself that were preempted; they do not come again."""
+        """Preempted pods that the trace does not have; they do not return."""
         return self._found.evicted
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before believing the result."""
+        """Caveats that limit what the result means."""
         return self._found.notes
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures that one compares between simulations."""
+        """Return the main figures, for comparing simulations."""
         return summary_of(self._found)
 
     def workloads(self) -> list[dict[str, Any]]:
-        """Return the figures of each workload: its waits, and what it would leave over."""
+        """Return the figures of each workload: waits, and the devices that it would leave over."""
         return workload_rows(self._found)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a flat row for each pod: its wait, its node, when it ran."""
+        """Return a flat dictionary for each pod: its wait, its node, when it ran."""
         return pod_rows(self._found)
 
     def timeline_rows(self) -> list[dict[str, Any]]:
-        """Return a flat row for each sample, with a column for each driver and workload."""
+        """Return a flat dictionary for each sample, with entries for each driver and workload."""
         return timeline_rows(self._found)
 
     def to_csv(self) -> str:
@@ -123,7 +123,7 @@ class Simulation(Readable):
         return csv_text(self.rows())
 
     def chart(self) -> Chart:
-        """Return a chart of waiting pods and devices in use over hours."""
+        """Return a chart of waiting pods and devices in use, by hour."""
         return chart(use_lines(self._found), title=USE_TITLE, x="hours")
 
     def to_dict(self) -> dict[str, Any]:
@@ -161,16 +161,16 @@ def simulate(
     left_over: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Simulation:
-    """Play a cluster in simulated time, with pods that arrive by a trace.
+    """Simulate a cluster whose pods arrive as a trace says.
 
     The trace is a CSV or JSON file, or Arrivals, or mappings with the fields of such a file:
-    `arrival`, `workload` (KIND/NAME of the world), `duration` and `count`. Times are seconds or
-    durations such as `1h30m`. The scheduler is the one that plans, with priorities and preemption.
-    Workloads of the trace run only as it says; other pods of the world are there from the beginning
-    and stay.
+    `arrival`, `workload` (KIND/NAME in the world), `duration` and `count`. Times are seconds or
+    durations such as `1h30m`. The scheduler is that of `World.plan`, with priorities and
+    preemption. Workloads of the trace run only as it says; all other pods of the world exist from
+    the beginning and stay.
 
-    `until` ends the simulation, `sample` is the time between two rows of the timeline. Without
-    `left_over` nothing is known about left-over devices, and the simulation takes less time.
+    `until` ends the simulation; `sample` is the time between two samples of the timeline. With
+    `left_over=False`, left-over devices are not counted, which saves time.
     """
     settings = SimulationSettings(
         until_s=inf if until is None else seconds_of(until),
@@ -203,10 +203,10 @@ def _arrivals(trace: Trace) -> Sequence[Arrival]:
 def random_arrivals(
     workload: str, *, per_hour: float, until: Time, duration: Time | None = None, seed: int = 0
 ) -> list[Arrival]:
-    """Return arrivals at random, the same for the same seed: a Poisson process.
+    """Return random arrivals, drawn from a Poisson process; the same seed gives the same ones.
 
-    `per_hour` is the mean number of arrivals, `duration` the mean of durations, which are
-    exponentially distributed; without one, pods stay. `until` is when the last may arrive.
+    `per_hour` is the mean number of arrivals. `duration` is the mean of the exponentially
+    distributed durations; without it, pods stay. No pods arrive after `until`.
     """
     return draw_arrivals(
         workload,

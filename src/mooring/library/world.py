@@ -1,4 +1,4 @@
-"""A cluster, and manifests over it: the questions that one can ask about them."""
+"""A cluster with manifests, and the questions that it answers."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ Texts = str | Sequence[str]
 
 
 class World(Readable):
-    """A cluster at one moment, and manifests over it. `mooring.load` makes it.
+    """A cluster at one moment, and manifests to plan on it. `mooring.load` returns it.
 
-    A world does not change: each question is answered as if it were the only one. The parameter
-    `progress`, where there is one, is called with how much of the work is done, and of how much.
+    A world never changes: each question is answered as if it were the only one. Methods with a
+    parameter `progress` call it with the amount of work done, and the amount in all.
     """
 
     __slots__ = ("_form", "_given")
@@ -53,7 +53,7 @@ class World(Readable):
 
     @property
     def pods(self) -> tuple[str, ...]:
-        """The pods that exist, as namespace/name; those that controllers would make are planned."""
+        """The existing pods, as namespace/name; `plan` adds those that controllers would create."""
         found = (each.metadata for each in self._given.everything.pods)
         return tuple(f"{each.namespace}/{each.name}" for each in found)
 
@@ -64,12 +64,12 @@ class World(Readable):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the objects, and what that means for the answers."""
+        """Suspicious objects, and what they mean for the answers."""
         return tuple(map(str, self._given.warnings))
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """What an API server would refuse, if it was kept; with the place of each error."""
+        """What an API server would reject, with places, if such objects were kept."""
         return self._given.refused
 
     # --- questions ----------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class World(Readable):
     def plan(self, *, progress: Progress | None = None) -> Plan:
         """Return where pods would go, and which devices their claims would get.
 
-        The plan shows the pods of the manifests, or all without a node if there are no manifests.
+        The plan contains the pods of the manifests; without manifests, all pods without a node.
         A claim or template that no pod uses is planned for a pod that requests nothing else.
         """
         given = self._given
@@ -95,8 +95,8 @@ class World(Readable):
     ) -> Fit:
         """Return how many more replicas fit, where, and what stops the next one.
 
-        The subject is a pod, an object that creates pods, a claim or a template, as KIND/NAME; it
-        may be left out if the manifests have only one.
+        The subject is the KIND/NAME of a pod, an object that creates pods, a claim or a template;
+        it may be omitted if the manifests have only one.
         """
         given = self._given
         if replicas_max < 1:
@@ -134,7 +134,7 @@ class World(Readable):
     ) -> WhatIf:
         """Return what changes would do to pods and devices.
 
-        The changes are the options of `moor whatif`, each one text or several. Additions apply
+        The parameters are the options of `moor whatif`: one string or several. Additions apply
         first. `add`, `replace_slices` and `rule` are files, `taint_device` is
         `DRIVER/POOL/DEVICE=KEY[=VALUE]:EFFECT`, `taint_node` is `NAME=KEY[=VALUE]:EFFECT`.
         """
@@ -173,7 +173,7 @@ class World(Readable):
         return WhatIf(found, concerns)
 
     def devices(self) -> Devices:
-        """Return all devices: who has them, and which are free."""
+        """Return all devices, with their states and claims."""
         given = self._given
         everything = given.everything
         found = sorted(usage_in(everything, given.context).devices, key=_names_in_order)
@@ -188,7 +188,7 @@ class World(Readable):
     # --- the whole ----------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return how many objects of each kind there are, and what is odd about them."""
+        """Return the number of objects of each kind, and the warnings about them."""
         everything = self._given.everything
         counts: dict[str, int] = {}
         for each in everything.objects():

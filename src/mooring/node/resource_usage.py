@@ -1,6 +1,6 @@
-"""What this node and its containers use: the kubelet's /stats/summary.
+"""Measures the resource usage of the node and its containers: the kubelet's /stats/summary.
 
-Nothing is measured until somebody asks. A rate needs two measurements: the last answer is the
+Nothing is measured before a request. A rate needs two measurements: the last answer is the
 first of them if it is not too old; otherwise the first request waits a moment for its second one.
 """
 
@@ -26,7 +26,7 @@ Tree = dict[str, Any]
 
 
 class Measurement(NamedTuple):
-    """What has been used until a moment: CPU time since the start, and memory at the moment."""
+    """Usage at one moment: CPU time since the start, and current memory."""
 
     at_s: float
     cpu_ns: int  # of the machine
@@ -35,7 +35,7 @@ class Measurement(NamedTuple):
 
 
 class UsageMeter:
-    """Measures a node when asked."""
+    """Measures a node on request."""
 
     def __init__(self, runtime: Runtime, clock: Clock, proc: Path = Path("/proc")) -> None:
         self._runtime, self._clock, self._proc = runtime, clock, proc
@@ -43,7 +43,7 @@ class UsageMeter:
         self._lock = asyncio.Lock()
 
     async def summary(self, node: str, pods: Iterable[Pod]) -> Tree:
-        """Return what the node and its pods use."""
+        """Return the usage of the node and its pods."""
         async with self._lock:
             before = self._last
             now_s = self._clock.monotonic()

@@ -1,10 +1,10 @@
-"""Changes of a cluster, written as text: what `moor whatif` and the library's `what_if` take.
+"""Changes to a cluster, written as text: what `moor whatif` and the library's `what_if` take.
 
     ("drain", "node-1")                                  DrainNode
     ("taint_device", "gpu.example.com/*/gpu-0=sick:NoExecute")   AddTaintRule
     ("add", "more-nodes.yaml")                           AddObjects
 
-Additions come first in `CHANGES`, so that the others can refer to them.
+Additions come first in `CHANGES`, so that others can refer to what they add.
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from mooring.api.documents import CORE, KUBERNETES
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.insight.errors import ChangeTextError
 from mooring.insight.messages import Concern
 from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.whatif import AddObjects, AddTaintRule, ClusterChange, ReplaceSlices
+from mooring.insight.whatif import AddObjects, AddTaintRule, ClusterChange
 from mooring.insight.whatif.change_words import ChangeWords
 from mooring.sources.cluster_sources import FileSource, give_all
 from mooring.sources.errors import ObjectsRefusedError, UnreadableError
 from mooring.validation.strategy import Context
 
-# In the order in which they apply.
+# In the order in which they are applied.
 CHANGES: Final = (
     "add",
     "add_profile",
@@ -42,10 +41,10 @@ CHANGES: Final = (
 
 
 class ChangeReader:
-    """Turns texts into changes; later ones know what earlier ones add.
+    """Parses changes; later ones can refer to what earlier ones add.
 
-    A wrong text raises ChangeTextError or ProfileError; files raise UnreadableError and
-    ObjectsRefusedError, because without some of their objects the question cannot be answered.
+    Invalid text raises ChangeTextError or ProfileError; files raise UnreadableError and
+    ObjectsRefusedError, because the question needs all of their objects.
     """
 
     def __init__(
@@ -57,14 +56,14 @@ class ChangeReader:
         recursive: bool = False,
         form: NumaNodeForm = NumaNodeForm.SCALAR,
     ) -> None:
-        self.concerns: list[Concern] = []  # about the objects of files
+        self.concerns: list[Concern] = []  # about the objects in files
         self._context = context
         self._namespace = namespace
         self._recursive = recursive
         self._words = ChangeWords(known, context, namespace=namespace, form=form)
 
     def changes(self, name: str, text: str) -> Iterable[ClusterChange]:
-        """Return the changes that one text asks for; `name` is one of CHANGES."""
+        """Return the changes that a text describes; `name` is one of CHANGES."""
         of_files: Mapping[str, Callable[[str], Iterable[ClusterChange]]] = {
             "add": self._add,
             "replace_slices": self._replace_slices,
@@ -76,17 +75,12 @@ class ChangeReader:
     def _add(self, name: str) -> Iterator[ClusterChange]:
         objects = self._read(name)
         if not any(objects.objects()):
-            raise ChangeTextError("there is nothing in it that decides anything")
+            raise ChangeTextError("it contains no objects that matter here")
         self._words.know(objects.objects())
         yield AddObjects(objects)
 
     def _replace_slices(self, name: str) -> Iterator[ClusterChange]:
-        slices = self._read(name).slices
-        if not slices:
-            raise ChangeTextError("there is no ResourceSlice in it")
-        drivers = tuple(sorted({each.spec.driver for each in slices}))
-        self._words.know(slices)
-        yield ReplaceSlices(drivers, slices)
+        yield self._words.replace_slices(self._read(name).slices)
 
     def _rules(self, name: str) -> Iterator[ClusterChange]:
         rules = self._read(name).taint_rules
@@ -97,9 +91,9 @@ class ChangeReader:
             yield AddTaintRule(rule)
 
     def _read(self, name: str) -> Snapshot:
-        schema = CORE if self._context.extensions else KUBERNETES
         intake = SnapshotBuilder(self._context, namespace=self._namespace)
-        give_all([FileSource((name,), self._recursive, schema)], intake)
+        source = FileSource((name,), self._recursive, self._context.yaml_schema)
+        give_all([source], intake)
         if intake.unreadable:
             raise UnreadableError("\n".join((*intake.unreadable, *intake.refused)))
         if intake.refused:

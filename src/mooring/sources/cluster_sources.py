@@ -1,7 +1,7 @@
 """Where the objects of a cluster come from: files, archives and profiles.
 
-A source passes its objects to an intake, and reports to it what it cannot read. A running cluster
-is one more source: `live_source`.
+A source passes its objects to an intake, and also reports what it cannot read. A running cluster is
+one more source: `live_source`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Taker(Protocol):
 
     on_object: Callable[[str], None]  # called with the source of each object
     unreadable: list[str]
-    unread: dict[str, tuple[str, ...]]  # kinds that may not be read, but in these namespaces
+    unread: dict[str, tuple[str, ...]]  # kinds that may be read in these namespaces only
 
     @property
     def item_reader(self) -> ItemReader:
@@ -40,15 +40,15 @@ class Taker(Protocol):
 
     @property
     def gates(self) -> Gates:
-        """The gates that decide which fields there are."""
+        """The gates that decide which fields exist."""
         ...
 
     def add_document(self, document: Document) -> None:
-        """Take the object of a document."""
+        """Add the object of a document."""
         ...
 
     def add_object(self, value: Any, place: str) -> None:
-        """Take an object in its hub version."""
+        """Add an object in its hub version."""
         ...
 
     def add_concerns(self, concerns: Iterable[Concern]) -> None:
@@ -56,11 +56,11 @@ class Taker(Protocol):
         ...
 
     def node_names(self) -> Iterable[str]:
-        """Return the names of the nodes taken so far."""
+        """Return the names of the nodes that were added so far."""
         ...
 
     def finish(self) -> None:
-        """Decide about what waited for other objects: there are no more."""
+        """Process objects that waited for others: all have been added."""
         ...
 
 
@@ -68,7 +68,7 @@ T = TypeVar("T", bound=Taker)
 
 
 class ClusterSource(Protocol):
-    """Something that has objects of a cluster."""
+    """A source of the objects of a cluster."""
 
     def give(self, intake: Taker) -> None:
         """Pass all objects to the intake."""
@@ -76,12 +76,12 @@ class ClusterSource(Protocol):
 
 
 class FileSource(NamedTuple):
-    """Files and directories of YAML and JSON, archives of them, and what `moor snapshot` wrote."""
+    """Files, directories and archives of YAML and JSON, snapshots, and recordings."""
 
     names: tuple[str, ...]
     recursive: bool
     schema: Schema
-    at: str = ""  # the moment of recordings
+    at: str = ""  # the moment to read recordings at
 
     def give(self, intake: Taker) -> None:
         """Pass on the objects of all files; record files that cannot be read."""
@@ -137,28 +137,28 @@ class FileSource(NamedTuple):
 
 
 def empty_concerns(names: Sequence[str]) -> Iterator[Concern]:
-    """Yield a concern about sources in which nothing is, if there are any."""
+    """Yield a concern about empty sources, if there are any."""
     if names:
         has = "has" if len(names) == 1 else "have"
-        meaning = "nothing of it is in the answer; was it written whole?"
+        meaning = "nothing of it is in the answer; was it written completely?"
         yield Concern("empty-file", f"{listed(names)} {has} no objects", meaning)
 
 
 def _concerns(name: str, archive: Archive, intake: Taker) -> Iterable[Concern]:
-    """Yield what differs between writing and reading a snapshot."""
+    """Yield what differs between the writing and the reading of a snapshot."""
     if archive.manifest.gates != str(intake.gates):
         fact = f"{name} was made with other feature gates"
-        yield Concern("other-gates", fact, "fields that these gates had dropped are not in it")
+        yield Concern("other-gates", fact, "it lacks the fields that those gates dropped")
 
 
 def _recording_concerns(name: str, moment: RecordedMoment) -> Iterable[Concern]:
-    """Yield what of a recording is not there."""
+    """Yield what is missing in a recording."""
     if moment.recording.torn:
         yield Concern("torn-recording", f"{name}: {moment.recording.torn}", "its end is left out")
 
 
 class Profiles(NamedTuple):
-    """Machines of hardware profiles; raises ProfileError for a name that there is not."""
+    """Machines of hardware profiles; raises ProfileError for unknown names."""
 
     names: tuple[str, ...]
     form: NumaNodeForm
@@ -173,7 +173,7 @@ class Profiles(NamedTuple):
 
 
 def unwatched(_: str) -> None:
-    """Report progress to nobody."""
+    """Ignore progress."""
 
 
 def give_all(

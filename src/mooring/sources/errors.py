@@ -2,7 +2,7 @@
 
 SourceError (a ValueError)
 ├── UnreadableError      a source cannot be read
-└── ObjectsRefusedError  an API server would not take some objects
+└── ObjectsRefusedError  an API server would reject some objects
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mooring.kit.errors import MooringError
 
 
 class SourceError(MooringError, ValueError):
-    """A source that cannot be used as it is."""
+    """A source that cannot be used."""
 
 
 class UnreadableError(SourceError):
@@ -21,7 +21,7 @@ class UnreadableError(SourceError):
 
 
 class ObjectsRefusedError(SourceError):
-    """Objects that an API server would not take; `messages` has a line for each error."""
+    """Objects that an API server would reject; `messages` has a line for each error."""
 
     def __init__(self, messages: Iterable[str]) -> None:
         self.messages = tuple(messages)

@@ -1,4 +1,4 @@
-"""A cluster, and manifests over it: what commands and the library ask questions about."""
+"""The cluster and the manifests that commands and the library answer questions about."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class GivenCluster(Struct, frozen=True):
     """A cluster, and manifests to plan or to inspect.
 
     cluster     objects of dumps, running clusters and profiles
-    manifests   objects of manifests, as they would be in the cluster
-    warnings    what is odd about all of them
-    refused     what an API server would not take, with its place
+    manifests   objects of manifests, as the cluster would store them
+    warnings    about any of them
+    refused     what an API server would reject, with places
     unreadable  what could not be read
     context     gates, time and extensions
     """
@@ -38,11 +38,11 @@ class GivenCluster(Struct, frozen=True):
     documents: tuple[WrittenDocument, ...] = ()  # of the manifests
     refused_objects: tuple[RefusedObject, ...] = ()
     dropped_fields: tuple[DroppedFields, ...] = ()
-    unread: dict[str, tuple[str, ...]] = {}  # kinds that may not be read, but in these namespaces
+    unread: dict[str, tuple[str, ...]] = {}  # kinds that may be read in these namespaces only
 
     @property
     def everything(self) -> Snapshot:
-        """The cluster with the manifests in it."""
+        """The cluster together with the manifests."""
         return self.cluster.with_objects(self.manifests.objects())
 
 
@@ -54,7 +54,7 @@ def read_given(
     namespace: str = "default",
     on_object: Callable[[str], None] = unwatched,
 ) -> GivenCluster:
-    """Return the content of the sources, or raise ProfileError for a profile that there is not."""
+    """Return the content of the sources, or raise ProfileError for an unknown profile."""
     builder = SnapshotBuilder(context, namespace=namespace, is_cluster=True)
     base = give_all(cluster, builder, on_object)
     of_cluster = base.snapshot()
@@ -84,4 +84,4 @@ def numa_form_problem(form: NumaNodeForm, gates: Gates) -> str | None:
     gate = Gate.DRA_LIST_TYPE_ATTRIBUTES
     if form is not NumaNodeForm.LIST or gates.enabled(gate):
         return None
-    return f"feature gate {gate} is off, and without it an attribute cannot have a list"
+    return f"feature gate {gate} is off; without it, attributes cannot be lists"

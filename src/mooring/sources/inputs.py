@@ -4,10 +4,10 @@
         for part in source.parts(skipped):
             for document in part.documents(schema=CORE, skipped=skipped): …
 
-    # part: an input that is read at once: a file, a file of a tar or zip, or a snapshot of ours
+    # part: an input that is read at once: a file, a member of a tar or zip, or a snapshot
 
-The content of a file decides its type, not its name. Files that tools for manifests keep
-beside them (kustomizations, Helm charts) are known and skipped: they are no objects.
+The content of a file decides its type, not its name. Files that belong to manifest tools
+(kustomizations, Helm charts) are not objects; they are recognized and skipped.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from mooring.sources.recordings import RecordedMoment, recorded_moment
 SUFFIXES = (".json", ".yaml", ".yml")  # what kubectl takes from a directory
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
 STDIN = "-"
-TEXT_HEAD_BYTES = 4096  # that show whether a file is text
-NAME_SHOWN_MAX = 255  # characters of a name that is too long for a file
+TEXT_HEAD_BYTES = 4096  # enough to tell whether a file is text
+NAME_SHOWN_MAX = 255  # longer names are not file names
 # Dumps of large clusters, and archives: kubectl prints 5,000 nodes with pods in 290 MiB.
 FILE_LIMITS = Limits(bytes_max=384 * 1024 * 1024, nodes_max=10_000_000)
-# How files begin that others pack, and what packs them.
+# How compressed files of other tools begin, and which tools those are.
 OTHER_PACKINGS = {
     b"BZh": "bzip2",
     b"\xfd7zXZ\0": "xz",
@@ -62,7 +62,7 @@ OTHER_PACKINGS = {
 
 
 class Skipped(NamedTuple):
-    """A file that holds no objects, and what to do about it."""
+    """A file that contains no objects, and what to do about it."""
 
     name: str
     what: str
@@ -78,10 +78,10 @@ class DocumentPart(NamedTuple):
     def documents(
         self, *, schema: Schema, skipped: list[Skipped], objects: ItemReader | None = None
     ) -> Iterator[Document]:
-        """Yield the documents, items of lists one by one, until one cannot be read.
+        """Yield the documents, with the items of lists one by one, until one cannot be read.
 
-        What is no object but known is not among them; it is noted. `objects` may read the items of
-        dumps together with their text.
+        Documents that belong to known tools are recorded as skipped. `objects` may read the items
+        of dumps directly from their text.
         """
         try:
             if isinstance(self.content, Archive | RecordedMoment):
@@ -176,9 +176,9 @@ class InputSource(NamedTuple):
             raise UnreadableError(f"{self.name}: {error}") from None
 
     def _check_text(self, content: bytes) -> None:
-        """Raise UnreadableError for a file that is named like an archive and has no text, either.
+        """Raise UnreadableError for a file that is named like an archive and contains no text.
 
-        What a reader of YAML says about it would lead astray.
+        The errors of a YAML reader would be misleading.
         """
         if not self.name.endswith(ARCHIVE_SUFFIXES):
             return
@@ -197,7 +197,7 @@ class InputSource(NamedTuple):
         )
 
     def packed(self, limits: Limits = FILE_LIMITS) -> bytes:
-        """Return the unchanged content, or raise UnreadableError."""
+        """Return the content as it is, or raise UnreadableError."""
         try:
             if self.path is None:
                 content = sys.stdin.buffer.read(limits.bytes_max + 1)
@@ -218,7 +218,7 @@ class InputSource(NamedTuple):
         if not bundle.files:
             links = "; links in it are not followed" if bundle.left_out else ""
             raise UnreadableError(f"{self.name}: no {', '.join(SUFFIXES)} files in it{links}")
-        left = BYTES_MAX  # files in it may be packed once more
+        left = BYTES_MAX  # its members may be compressed, too
         for file in bundle.files:
             inner = InputSource(f"{self.name}!{file.name}", None)
             content = inner._plain(file.content)
@@ -229,7 +229,7 @@ class InputSource(NamedTuple):
             yield DocumentPart(inner.name, content)
 
     def _plain(self, content: bytes, limits: Limits = FILE_LIMITS) -> bytes:
-        """Return the text, unpacked if it is packed, or raise UnreadableError."""
+        """Return the text, decompressed if necessary, or raise UnreadableError."""
         for magic, packing in OTHER_PACKINGS.items():
             if content.startswith(magic):
                 fact = f"packed by {packing}, which is not read; use gzip or zip, or unpack it"
@@ -254,7 +254,7 @@ class InputSource(NamedTuple):
 
 
 def _is_text(head: bytes) -> bool:
-    """Return whether bytes are UTF-8, perhaps cut off in a character."""
+    """Return whether bytes are UTF-8, perhaps cut off within a character."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
@@ -271,7 +271,7 @@ def archive_at(path: Path) -> Archive:
 
 
 def find_sources(names: Iterable[str], *, recursive: bool) -> Iterator[InputSource]:
-    """Yield the sources behind the names; files of a directory in order of their names."""
+    """Yield the sources of these names; files of a directory are sorted by name."""
     for name in names:
         if name == STDIN:
             yield InputSource("<stdin>", None)
@@ -284,7 +284,7 @@ def find_sources(names: Iterable[str], *, recursive: bool) -> Iterator[InputSour
                 yield InputSource(name, path)
             else:
                 raise UnreadableError(f"{name}: no such file or directory")
-        except OSError as error:  # a folder that may not be looked into, a name too long
+        except OSError as error:  # an unreadable directory, or a name that is too long
             fact = error.strerror or error
             raise UnreadableError(f"{name[:NAME_SHOWN_MAX]}: {fact}") from None
 
@@ -302,8 +302,8 @@ def _directory(folder: Path, *, recursive: bool) -> Iterator[InputSource]:
 
 
 def _is_manifest(name: str) -> bool:
-    """Return by its name whether a file of a directory or an archive is one to read."""
-    # What macOS packs beside every file begins like the latter.
+    """Return whether to read a file of a directory or archive, judged by its name."""
+    # The files that macOS adds to archives begin with the latter.
     return name.removesuffix(".gz").endswith(SUFFIXES) and not _base(name).startswith("._")
 
 
@@ -314,14 +314,14 @@ KUSTOMIZATION = ("Kustomization", "give what `kubectl kustomize DIR` builds of i
 PATCH = ("JSON patch file", "give what `kubectl kustomize DIR` builds of it")
 HELM_FILE = ("Helm chart file", "give what `helm template DIR` makes of it")
 HELM_TEMPLATE = ("Helm template", "give what `helm template DIR` makes of it")
-KUBECONFIG = ("kubeconfig", "--kubeconfig takes it")
-LINK = ("archived link", "pack the file itself")
+KUBECONFIG = ("kubeconfig", "use it with --kubeconfig")
+LINK = ("archived link", "put the file itself into the archive")
 
 TEMPLATE_BYTES_MAX = 256 * 1024
 _VALUES = re.compile(r"(.*[-_.])?values([-_.].*)?\.(json|ya?ml)")
 _CHART = re.compile(r"(Chart|requirements)\.ya?ml")
 _KUSTOMIZATION = re.compile(r"kustomization\.ya?ml")
-# An action where YAML has the beginning of a line or of a value, and what only Helm has.
+# An action at the beginning of a line or value, and names that only Helm has.
 _ACTION = re.compile(rb"^[ \t]*(?:- +)*(?:[\w./\"'-]+:[ \t]+)?\{\{", re.MULTILINE)
 _HELM = re.compile(
     rb"\{\{[^}\n]{0,200}?(?:\.(?:Values|Release|Chart|Capabilities|Files|Template)\b"
@@ -330,7 +330,7 @@ _HELM = re.compile(
 
 
 def tool_file(name: str, tree: Tree) -> tuple[str, str] | None:
-    """Return the tool that a document belongs to, and the remedy; None for others."""
+    """Return the tool that a document belongs to, and the remedy, or None."""
     match tree:
         case [{"op": str(), "path": str()}, *_]:
             return PATCH
@@ -354,13 +354,13 @@ def _tool_file_by_name(base: str, tree: Mapping[str, Tree]) -> tuple[str, str] |
 
 
 def is_template(name: str, content: bytes) -> bool:
-    """Return whether a file is a template of a Helm chart, even if it happens to be YAML."""
+    """Return whether a file is a template of a Helm chart, even if it is valid YAML."""
     is_small = len(content) <= TEMPLATE_BYTES_MAX
     return is_small and _is_in_templates(name) and bool(_HELM.search(content))
 
 
 def may_be_template(name: str, content: bytes) -> bool:
-    """Return whether a file, if it is not YAML, is a template of Helm."""
+    """Return whether a file that is not YAML may be a Helm template."""
     if len(content) > TEMPLATE_BYTES_MAX or not _ACTION.search(content):
         return False
     return _is_in_templates(name) or bool(_HELM.search(content))

@@ -1,6 +1,6 @@
 """Large JSON files, whose text stays in the file while its objects are read.
 
-The text of a large cluster's dump would be the larger half of what a command keeps in memory.
+The text of a large dump would take more memory than all of its objects.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _HEAD_BYTES = 4096
 
 
 class FileText(NamedTuple):
-    """The text of a file that is read part by part, as a `StoredText`."""
+    """The text of a file, read in parts, as a `StoredText`."""
 
     name: str
     path: Path
-    state: tuple[int, ...]  # the length, and what changes when the file does
+    state: tuple[int, ...]  # the length, and facts that change with the file
 
     @property
     def bytes_count(self) -> int:
@@ -29,9 +29,9 @@ class FileText(NamedTuple):
         return self.state[0]
 
     def part(self, start: int, end: int) -> bytes:
-        """Return some bytes, or raise UnreadableError, also if the file is another one by now."""
+        """Return some bytes, or raise UnreadableError, also if the file has changed."""
         length = min(end, self.bytes_count) - start
-        try:  # A message may need a part at any time, so the file is opened each time.
+        try:  # Messages may need a part at any time, so the file is opened for each part.
             with self.path.open("rb", buffering=0) as file:
                 found = os.pread(file.fileno(), length, start)
                 is_same = _state(os.fstat(file.fileno())) == self.state
@@ -43,15 +43,15 @@ class FileText(NamedTuple):
 
 
 def large_json(name: str, path: Path, bytes_max: int) -> FileText | None:
-    """Return the text of a large file that begins as a JSON object does; None for other files."""
+    """Return the text of a large file that begins like a JSON object, or None."""
     try:
         found = path.stat()
-        # Nothing but a regular file has the same bytes twice.
+        # Only a regular file returns the same bytes twice.
         if not stat.S_ISREG(found.st_mode) or not LARGE_BYTES <= found.st_size <= bytes_max:
             return None
         text = FileText(name, path, _state(found))
     except OSError:
-        return None  # Whoever reads it whole reports that.
+        return None  # Reading the whole file reports the error.
     return text if text.part(0, _HEAD_BYTES).lstrip().startswith(b"{") else None
 
 

@@ -1,10 +1,10 @@
 """A running cluster as a source of objects.
 
-Users may often read only a few namespaces. So a kind that may not be listed in the whole
-cluster is listed in each known namespace: all, if namespaces may be listed, else the namespace of
-the kubeconfig's context and the named one.
+Many users may read only a few namespaces. So a kind that they may not list in the whole cluster is
+listed in each known namespace: in all of them if namespaces may be listed, otherwise in that of the
+kubeconfig's context and in the one that was named.
 
-    # gap: a kind that could not be read whole, and the namespaces in which it could
+    # gap: a kind that could not be read in all namespaces, and those where it could
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from mooring.insight.messages import Concern, listed
 from mooring.insight.snapshot.snapshot import FIELDS
 from mooring.sources.cluster_sources import Taker
 
-REQUESTS_MAX = 16  # at a time
-NAMESPACES_MAX = 2000  # in which a kind is looked for
+REQUESTS_MAX = 16  # in parallel
+NAMESPACES_MAX = 2000  # that are tried for a kind
 
 _NAMESPACED = {kind.struct for kind in KINDS if kind.namespaced}
-# The value of an answer without all objects of a kind.
+# What an answer without all objects of a kind lacks.
 MEANINGS: dict[type[Any], str] = {
     Namespace: "other namespaces are not looked into, with -A neither, unless -n names one",
     Node: "without its nodes no pod can be placed",
@@ -48,8 +48,8 @@ MEANINGS: dict[type[Any], str] = {
 class Live(NamedTuple):
     """The live cluster of a kubeconfig."""
 
-    access: RestConfig | ClientError  # how to reach it, or why that is not known
-    namespace: str = "default"  # the context's namespace, unless another was named
+    access: RestConfig | ClientError  # how to reach it, or why that is unknown
+    namespace: str = "default"  # that of the context, unless another was named
 
     def give(self, intake: Taker) -> None:
         """Pass on all relevant objects; record a cluster that cannot be reached."""
@@ -85,10 +85,10 @@ def find_live(kubeconfig: str, context: str, namespace: str | None) -> Live:
 
 
 class Gap(NamedTuple):
-    """A kind that could not be read whole."""
+    """A kind that could not be read in all namespaces."""
 
     struct: type[Any]
-    namespaces: tuple[str, ...]  # in which it could
+    namespaces: tuple[str, ...]  # where it could be read
 
 
 class Found(NamedTuple):
@@ -105,7 +105,7 @@ async def _read_cluster(access: RestConfig, namespace: str) -> Found:
 
 
 class ClusterReader:
-    """Reads all kinds of a cluster, as far as that is allowed."""
+    """Reads all kinds of a cluster, as far as permissions allow."""
 
     def __init__(self, client: ApiClient, namespaces: Iterable[str]) -> None:
         self._client = client
@@ -113,7 +113,7 @@ class ClusterReader:
         self._turns = asyncio.Semaphore(REQUESTS_MAX)
 
     async def found(self) -> Found:
-        """Return all objects that may be read; raise ForbiddenError if there are none."""
+        """Return all readable objects, or raise ForbiddenError if nothing may be read."""
         structs = list(FIELDS)
         answers = await asyncio.gather(*(self._list(struct) for struct in structs))
         whole = dict(zip(structs, answers, strict=True))
@@ -159,11 +159,11 @@ class ClusterReader:
     async def _list(
         self, struct: type[Any], namespace: str = ""
     ) -> tuple[Any, ...] | ForbiddenError:
-        """Return all objects of a kind; none of one that the server does not have."""
+        """Return all objects of a kind; none if the server does not have the kind."""
         async with self._turns:
             try:
                 return tuple((await list_all(self._client, struct, namespace)).values)
-            except NotFoundError:  # a server that does not have the kind
+            except NotFoundError:  # the server does not have the kind
                 return ()
             except ForbiddenError as error:
                 return error
@@ -175,7 +175,7 @@ def _concern(gaps: tuple[Gap, ...]) -> Concern:
     extents = "; ".join(
         _extent(spaces, [gap.struct for gap in group]) for spaces, group in by_extent
     )
-    meaning = "; ".join(dict.fromkeys(_meanings(gaps))) or "what they say is not in the answer"
+    meaning = "; ".join(dict.fromkeys(_meanings(gaps))) or "the answer does not consider them"
     return Concern("forbidden-kinds", f"not all of the cluster may be read ({extents})", meaning)
 
 

@@ -1,4 +1,4 @@
-"""Recordings as inputs: at one of their moments, or as a whole."""
+"""Recordings as inputs, at one moment or as a whole."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BYTES_MAX = 1024 * 1024 * 1024
 
 
 class RecordedMoment(NamedTuple):
-    """A recording, at one of its moments."""
+    """A recording at one of its moments."""
 
     recording: Recording
     at: str
@@ -32,7 +32,7 @@ def recorded_moment(content: bytes, at: str) -> RecordedMoment:
 
 
 def recording_at(path: Path) -> Recording | None:
-    """Return the recording in a file, None if it is none, or raise UnreadableError."""
+    """Return the recording in a file, None if it is not a recording, or raise UnreadableError."""
     try:
         with path.open("rb") as file:
             if not is_recording(file.read(len(MAGIC))):

@@ -1,4 +1,4 @@
-"""The file with a KubeSchedulerConfiguration: whatever it says is obeyed, or refused."""
+"""Reads the file with a KubeSchedulerConfiguration; everything in it is obeyed or rejected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mooring.validation.scheduler_configuration import (
 def read_scheduler_file(
     path: Path, gates: Gates
 ) -> tuple[KubeSchedulerConfiguration | None, list[str]]:
-    """Return the configuration in a file as written, or everything that is wrong with it."""
+    """Return the configuration in a file as written, or all of its errors."""
     try:
         documents = list(InputSource(str(path), path).documents(schema=KUBERNETES))
         if len(documents) != 1:

@@ -83,7 +83,7 @@ def validate_variable(variable: Variable, path: Path, expressions: PolicyExpress
 def validate_validation(
     validation: Validation, path: Path, expressions: PolicyExpressions
 ) -> ErrorList:
-    """Validate what must be true, and what is said if it is not."""
+    """Validate a validation: its expression, and its message."""
     found: ErrorList = []
     if not validation.expression.strip():
         found.append(required(path.child("expression"), "expression is not specified"))

@@ -1,8 +1,8 @@
-"""Specs that come again: the pods and claims of a template all have the same one.
+"""Caches repeated specs: all pods or claims of a template have the same one.
 
-Equal specs, as written, get one defaulted spec. What is found out about that object, such as that
-it is valid under some gates, is remembered as a fact and need not be found out again. Only facts
-that hold for the spec alone belong here, and only good ones: errors are always made anew.
+Specs with equal text share one defaulted spec. Facts about that object, such as that it is valid
+with certain gates, are cached, too. A fact must depend on the spec alone, and only positive facts
+are cached: errors are always computed again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPEC_BYTES_MAX = 4096
 
 
 class RepeatedSpecs(Generic[S]):
-    """The specs of one kind that came lately. Several threads may use it."""
+    """The recent specs of one kind; safe for several threads."""
 
     def __init__(self, default: Callable[[S], S]) -> None:
         self._default = default
@@ -32,7 +32,7 @@ class RepeatedSpecs(Generic[S]):
         return len(self._defaulted)
 
     def defaulted(self, spec: S) -> S:
-        """Return a spec with defaults: one object for all equal specs, unless they are large."""
+        """Return a spec with defaults: one object for all equal specs, except large ones."""
         text = encode_stored_json(spec)
         known = self._defaulted.get(text)
         if known is None:
@@ -44,12 +44,12 @@ class RepeatedSpecs(Generic[S]):
         return known
 
     def has(self, spec: S, fact: Hashable) -> bool:
-        """Return whether a fact about this object was noted."""
+        """Return whether a fact about this object is recorded."""
         known = self._facts.get(id(spec))
         return known is not None and fact in known[1]
 
     def note(self, spec: S, fact: Hashable) -> None:
-        """Note a fact about an object, if it is one that `defaulted` returned."""
+        """Record a fact about an object, if `defaulted` returned it."""
         known = self._facts.get(id(spec))
         if known is not None:
             known[1].add(fact)

@@ -190,12 +190,13 @@ def _node_affinity(args: NodeAffinityArgs, path: Path) -> ErrorList:
     if wanted is not None:
         below = place.child("requiredDuringSchedulingIgnoredDuringExecution")
         for term in read_node_selector(wanted).terms:
-            found += [_told(below, text) for text in term.faults]
+            found += [_error_of_fault(below, text) for text in term.faults]
     below = place.child("preferredDuringSchedulingIgnoredDuringExecution")
     for number, each in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
         if not _is_idle(each):
             found += [
-                _told(below, text) for text in read_node_term(each.preference, f"[{number}]").faults
+                _error_of_fault(below, text)
+                for text in read_node_term(each.preference, f"[{number}]").faults
             ]
     return found
 
@@ -205,7 +206,7 @@ def _is_idle(term: PreferredSchedulingTerm) -> bool:
     return term.weight == 0 or not (preference.match_expressions or preference.match_fields)
 
 
-def _told(path: Path, fault: str) -> FieldError:
+def _error_of_fault(path: Path, fault: str) -> FieldError:
     """Return a fault that names its own place as an error below a path."""
     place, _, body = fault.partition(": ")
     words, _, detail = body.partition(": ")

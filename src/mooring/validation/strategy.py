@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.api import names
+from mooring.api.documents import CORE, KUBERNETES, Schema
 from mooring.api.gates import Gate, Gates
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
@@ -273,6 +274,11 @@ class Context(NamedTuple):
     verb: str = "update"
     check_size: Callable[[Any], None] = lambda _: None  # raises if an object is too large to store
     scheduler: KubeSchedulerConfiguration | None = None  # of plans, if it is not the default
+
+    @property
+    def yaml_schema(self) -> Schema:
+        """How plain scalars of YAML are read: without extensions, as Kubernetes reads them."""
+        return CORE if self.extensions else KUBERNETES
 
     def enabled(self, gate: Gate) -> bool:
         """Whether a feature is on."""

@@ -1,4 +1,4 @@
-"""Questions in worker threads: a few at a time, each user in turn, and each within its time.
+"""Runs questions in worker threads: a few at a time, users in turn, each with a deadline.
 
 A user has one thread at a time, so that somebody else's next question has another one. A thread
 cannot be stopped. So what takes time has limits of its own, and whoever asks is answered at the
@@ -20,12 +20,12 @@ from mooring.web.errors import BusyError, DeadlineError
 T = TypeVar("T")
 THREADS: Final = 2
 WAITING_MAX: Final = 32
-EACH_MAX: Final = 4  # questions of one user, waiting ones included
+EACH_MAX: Final = 4  # of one user, including waiting questions
 DEADLINE_S: Final = 20.0
 
 
 class Asking:
-    """Answers questions beside the event loop."""
+    """Answers questions outside the event loop."""
 
     def __init__(self, *, deadline_s: float = DEADLINE_S, threads: int = THREADS) -> None:
         self._deadline_s = deadline_s
@@ -42,7 +42,7 @@ class Asking:
     async def answer(self, user: str, question: Callable[[], T]) -> T:
         """Return the answer to a question, or raise BusyError or DeadlineError."""
         if self._asked[user] >= EACH_MAX or self._asked.total() >= WAITING_MAX:
-            raise BusyError("Too many questions are under way; try again in a moment.")
+            raise BusyError("Too many questions are in progress; try again in a moment.")
         self._asked[user] += 1
         begun = asyncio.Event()
         task = asyncio.create_task(self._run(user, question, begun))
@@ -52,7 +52,7 @@ class Asking:
             async with asyncio.timeout(self._deadline_s):
                 return await asyncio.shield(task)
         except TimeoutError:
-            text = f"There is no answer after {self._deadline_s:g} s."
+            text = f"No answer within {self._deadline_s:g} s."
             raise DeadlineError(text) from None
         finally:
             if not begun.is_set():

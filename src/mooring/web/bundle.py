@@ -1,14 +1,14 @@
-"""The modules of the page as one script, for pages that fetch nothing.
+"""Joins the modules of the page into one script, for pages that fetch nothing.
 
-Each module becomes a function; they run in the order of their imports, and what a module exports is
-an object that the others take from:
+Each module becomes a function. The functions run in the order of their imports, and each stores an
+object with its exports, which others import from:
 
     const modules = {};
     (() => { … modules["words.js"] = { many, age }; })();
     (() => { const { many } = modules["words.js"]; … })();
 
-Only the forms of `import` and `export` that the page uses are known; any other is an error, which a
-test of the page would show. Modules must not import each other in a circle.
+Only the forms of `import` and `export` that the page uses are supported; others are errors, which
+the tests of the page would show. Import cycles are errors, too.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class BundleError(ValueError):
 
 
 def bundled(modules: Mapping[str, str], entry: str) -> str:
-    """Return one script that runs a module with all that it imports."""
+    """Return one script that runs a module and everything that it imports."""
     parts = ['"use strict";\nconst modules = {};\n']
     parts += (_scope(name, modules[name]) for name in _in_order(modules, entry))
     return "".join(parts)
 
 
 def _in_order(modules: Mapping[str, str], entry: str) -> Iterator[str]:
-    """Yield modules, each after those that it imports."""
+    """Yield the modules, each after those that it imports."""
     done: set[str] = set()
 
     def visit(name: str, above: tuple[str, ...]) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _scope(name: str, text: str) -> str:
 
 
 def _taken(name: str, found: re.Match[str]) -> str:
-    """Return the statement that takes what an import names."""
+    """Return the statement that assigns the names of an import."""
     names, source = (found["names"] or "").strip(), f'modules["{_path(name, found["path"])}"]'
     if not names:
         return ""
@@ -102,7 +102,7 @@ def _taken(name: str, found: re.Match[str]) -> str:
 
 
 def _pair(text: str, *, reverse: bool) -> str:
-    """Return `a as b` as a property: `a: b` to take it, `b: a` to give it."""
+    """Return `a as b` as a property: `a: b` for an import, `b: a` for an export."""
     first, _, second = (part.strip() for part in text.strip().partition(" as "))
     if not second:
         return first

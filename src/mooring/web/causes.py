@@ -1,4 +1,4 @@
-"""The causes of all pending pods of a plan, found out at once."""
+"""Finds the causes of all pending pods of a plan."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def find_causes(
     unread: Unread | None = None,
     progress: Progress = unwatched,
 ) -> dict[PodKey, Cause]:
-    """Return the cause of each pod that waits, in bounded time.
+    """Return the cause of each pending pod, in bounded time.
 
-    Pods whose turn does not come have the cause that the scheduler gives.
+    When time runs out, the remaining pods keep the scheduler's reason as their cause.
     """
     found = first_causes(plan)
     for each in find_answers(

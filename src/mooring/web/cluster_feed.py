@@ -1,6 +1,6 @@
-"""A cluster as a source: informers of all kinds that are shown, and the changes of a while.
+"""A cluster as a source: informers of all kinds that the page shows, and their recent changes.
 
-A kind that may not be listed in the whole cluster is followed in the namespaces where it may be; a
+A kind that may not be listed in the whole cluster is followed in the namespaces where it may be. A
 kind that may not be listed anywhere is missing, and the session says so.
 """
 
@@ -40,14 +40,14 @@ class ClusterFeed:
         *,
         namespaces: Sequence[str] = (),
     ) -> None:
-        """Take the namespaces that are looked into if namespaces may not be listed."""
+        """Create a feed; `namespaces` are those to follow if namespaces may not be listed."""
         self._client, self._feed, self._now = client, feed, now
         self._namespaces = tuple(namespaces)
         self._written: dict[ObjectKey, Any] = {}
         self._removed: dict[ObjectKey, None] = {}
         self._revision = 0
         self._has_changed = asyncio.Event()
-        self.rights = Rights()  # of the client itself
+        self.rights = Rights()  # from the client itself
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
@@ -102,7 +102,7 @@ class ClusterFeed:
         except ForbiddenError:
             return False
         except NotFoundError:
-            pass  # a server that does not have the kind
+            pass  # the server does not have the kind
         return True
 
     async def _known_namespaces(self) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class ClusterFeed:
         self._feed.publish(written, removed, revision=revision, time=self._now())
 
     async def _events(self, kind: str, namespace: str, name: str) -> Sequence[Any]:
-        """Return the events about an object; none if they may not be read."""
+        """Return the events about an object, or nothing if the user may not read them."""
         fields = f"involvedObject.kind={kind},involvedObject.name={name}"
         try:
             found = await self._client.list(Event, namespace, fields=fields, limit=500)

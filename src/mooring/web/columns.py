@@ -1,4 +1,4 @@
-"""Columns of numbers as JSON has them, and names as numbers.
+"""Columns of numbers in a compact JSON form, and strings as numbers.
 
 plain    [0, 0, 1, …]
 rle      {"rle": [value, count, value, count, …]}     repeated values
@@ -16,13 +16,13 @@ from typing import Any, Final, Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 Column = list[int]
 Encoded = list[int] | dict[str, list[int]]
-RUN_LENGTH_MIN: Final = 3.0  # on average, for runs to be shorter than values
-STEP_MAX: Final = 9  # of nearly all differences: they have one digit then
+RUN_LENGTH_MIN: Final = 3.0  # average length from which runs are shorter than values
+STEP_MAX: Final = 9  # of nearly all differences, so that they have one digit
 DECODED_MAX: Final = 10_000_000
 
 
 def encode(column: Sequence[int]) -> Encoded:
-    """Return a column in its shortest form."""
+    """Return the shortest form of a column."""
     if not column:
         return []
     runs = [(value, sum(1 for _ in run)) for value, run in groupby(column)]
@@ -45,7 +45,7 @@ def _repeated(runs: Sequence[tuple[int, int]]) -> Encoded:
 
 
 def decode(encoded: Any) -> Column:
-    """Return the column, or raise ValueError for what is none."""
+    """Return the column, or raise ValueError for invalid input."""
     match encoded:
         case list():
             return [_number(each) for each in encoded]
@@ -73,7 +73,7 @@ def _number(value: Any) -> int:
 
 
 class Strings:
-    """Names as numbers, which stay the same while it grows; 0 is ""."""
+    """Strings with numbers that never change; 0 is ""."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names: list[str] = [""]
@@ -85,11 +85,11 @@ class Strings:
         return len(self.names)
 
     def copy(self) -> Strings:
-        """Return the same names."""
+        """Return a copy."""
         return Strings(self.names[1:])
 
     def number(self, name: str) -> int:
-        """Return the number of a name, a new one if it is not known."""
+        """Return the number of a string, and add it if it is new."""
         found = self._numbers.get(name)
         if found is None:
             found = self._numbers[name] = len(self.names)
@@ -98,13 +98,13 @@ class Strings:
 
 
 class Rows(Generic[K]):
-    """A table whose rows keep their numbers: what vanishes leaves a vacant row, taken up later."""
+    """A table whose rows keep their numbers: removed rows become vacant and are reused later."""
 
     def __init__(self, **vacant: int) -> None:
-        self._vacant = vacant  # by column: the value that a vacant row has
+        self._vacant = vacant  # the value of a vacant row, by column
         self.columns: dict[str, Column] = {name: [] for name in vacant}
         self._rows: dict[K, int] = {}
-        self._free: list[int] = []  # the first one is taken first
+        self._free: list[int] = []  # the first one is reused first
 
     def __contains__(self, key: K) -> bool:
         return key in self._rows
@@ -113,18 +113,18 @@ class Rows(Generic[K]):
         return iter(self._rows)
 
     def copy(self) -> Rows[K]:
-        """Return the same rows."""
+        """Return a copy."""
         found: Rows[K] = Rows(**self._vacant)
         found.columns = {name: list(values) for name, values in self.columns.items()}
         found._rows, found._free = dict(self._rows), list(self._free)
         return found
 
     def row(self, key: K) -> int:
-        """Return the row of a key, -1 if it has none."""
+        """Return the row of a key, or -1 if it has none."""
         return self._rows.get(key, -1)
 
     def put(self, key: K, **values: int) -> int:
-        """Return the row of a key, with these values."""
+        """Store values in the row of a key, and return the row."""
         row = self._rows.get(key)
         if row is None:
             row = self._rows[key] = self._new_row()

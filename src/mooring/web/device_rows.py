@@ -1,8 +1,8 @@
 """The tables of nodes, devices and holdings: the order of devices, and their states as numbers.
 
-Devices are drawn where they are: by node, NUMA node and PCIe root. The order is found once; after
-that devices keep their rows, and only their states change. A device in another place, or one that
-is new, needs a new order.
+Devices are ordered by their place: node, NUMA node and PCIe root. The order is computed once; after
+that, devices keep their rows, and only their states change. A new device, or one that has another
+place, needs a new order.
 
 # holding: a claim that has a device, or a share of one
 # place: where a device is drawn
@@ -65,9 +65,9 @@ class DeviceRows:
         self._fill_devices(())
 
     def copy(self, strings: Strings) -> DeviceRows:
-        """Return the same rows, with other names to come."""
+        """Return a copy that uses these strings."""
         found = DeviceRows(strings)
-        found._node_rows, found._device_rows = self._node_rows, self._device_rows  # made anew only
+        found._node_rows, found._device_rows = self._node_rows, self._device_rows  # never changed
         found._usages, found._places = list(self._usages), list(self._places)
         found._held = dict(self._held)
         found.nodes = {name: list(values) for name, values in self.nodes.items()}
@@ -77,20 +77,20 @@ class DeviceRows:
 
     @property
     def device_rows(self) -> Mapping[DeviceName, int]:
-        """The rows of devices; a new order makes a new mapping."""
+        """The rows of devices; each new order creates a new mapping."""
         return self._device_rows
 
     def node_row(self, name: str) -> int:
-        """Return the row of a node, -1 if it has none."""
+        """Return the row of a node, or -1 if it has none."""
         return self._node_rows.get(name, -1)
 
     def device_row(self, device: DeviceName) -> int:
-        """Return the row of a device, -1 if it has none."""
+        """Return the row of a device, or -1 if it has none."""
         return self._device_rows.get(device, -1)
 
     @property
     def usages(self) -> Sequence[DeviceUsage]:
-        """The devices by row."""
+        """The usage of each device, by row."""
         return self._usages
 
     # --- a new order --------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class DeviceRows:
     # --- changes ------------------------------------------------------------------------------
 
     def put_node(self, node: Node) -> bool:
-        """Take the state of a node; False if it needs a new order."""
+        """Update the state of a node; return False if that needs a new order."""
         row = self.node_row(node.metadata.name)
         if row < 0:
             return False
@@ -166,7 +166,7 @@ class DeviceRows:
         return True
 
     def put_devices(self, devices: Iterable[DeviceUsage], claim_row: ClaimRow) -> bool:
-        """Take the states of devices, whole pools of them; False if they need a new order."""
+        """Update the devices of whole pools; return False if that needs a new order."""
         shown = _each_once(devices)
         if not all(self._is_in_place(device, usage) for device, usage in shown.items()):
             return False
@@ -232,7 +232,7 @@ _natural = lru_cache(maxsize=100_000)(natural_order)
 
 
 def _each_once(devices: Iterable[DeviceUsage]) -> dict[DeviceName, DeviceUsage]:
-    """Return the devices by name; of several with one name, the one that counts."""
+    """Return the devices by name; of several with the same name, the one that counts."""
     found: dict[DeviceName, DeviceUsage] = {}
     for usage in devices:
         if usage.id not in found or (found[usage.id].is_replaced and not usage.is_replaced):
@@ -241,7 +241,7 @@ def _each_once(devices: Iterable[DeviceUsage]) -> dict[DeviceName, DeviceUsage]:
 
 
 def _places(shown: Mapping[DeviceName, DeviceUsage]) -> dict[DeviceName, DevicePlace]:
-    """Return where all devices are; those of one node complete each other."""
+    """Return the places of all devices; devices of one node complete each other's facts."""
     of_node: dict[str, list[DeviceName]] = {}
     for device, usage in shown.items():
         of_node.setdefault(_node_of(usage), []).append(device)
@@ -285,7 +285,7 @@ def _used(usage: DeviceUsage, shares: Mapping[ClaimId, int], partition: Partitio
 
 
 def _shares(usage: DeviceUsage) -> dict[ClaimId, int]:
-    """Return the part of the device that each claim has; claims with admin access have none."""
+    """Return each claim's share of the device; claims with admin access have none."""
     found = {holder.claim: 0 for holder in usage.admins}
     for holder in usage.holders:
         found[holder.claim] = min(WHOLE, found.get(holder.claim, 0) + _share(usage, holder))

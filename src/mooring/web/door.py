@@ -1,4 +1,4 @@
-"""The page as a part of the API server: its users, and what they may see.
+"""The page as an extension of the API server: its users, and what they may see.
 
 API server ─ /ui/… ─► PageDoor ─► Page ─ rights of the user ─► what they may list
 """
@@ -21,7 +21,7 @@ from mooring.web.feed import Feed
 from mooring.web.page import PREFIX, Access, Page
 from mooring.web.rights import Rights
 
-RIGHTS_S: Final = 10.0  # how long rights are known
+RIGHTS_S: Final = 10.0  # how long rights are cached
 USERS_MAX: Final = 1000
 NAMESPACES_MAX: Final = 2000
 CHECKS_AT_ONCE: Final = 100  # before other requests go on
@@ -33,7 +33,7 @@ _KINDS: Final = {
 
 
 class PageDoor:
-    """Lets users of the API server in to the page."""
+    """Serves the page to users of the API server."""
 
     prefix = PREFIX
 
@@ -54,7 +54,7 @@ class PageDoor:
 
 
 class UserRights:
-    """Asks the authorizer of the API server what a user may list, and remembers it for a while."""
+    """Asks the API server's authorizer what users may list, and caches the answers briefly."""
 
     def __init__(
         self, authorizer: Authorizer, feed: Feed, clock: Callable[[], float] = time.monotonic
@@ -65,7 +65,7 @@ class UserRights:
 
     @property
     def access(self) -> Access[User]:
-        """Users, as the page knows them."""
+        """How the page authorizes users."""
         return Access(name_of=lambda user: user.name, rights_of=self.rights_of)
 
     async def rights_of(self, user: User) -> Rights:

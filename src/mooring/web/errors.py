@@ -1,7 +1,7 @@
-"""Errors of the page: each is an answer to a request.
+"""Errors of the page: each becomes the response to a request.
 
 PageError
-├── BadQuestionError      400
+├── BadQuestionError     400
 ├── NotSignedInError     401
 ├── ForbiddenError       403
 ├── NotFoundError        404
@@ -20,7 +20,7 @@ from typing import ClassVar
 
 
 class PageError(Exception):
-    """A request that is answered with an error."""
+    """A request that fails; the page responds with this error."""
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal"
@@ -31,43 +31,43 @@ class PageError(Exception):
 
 
 class BadQuestionError(PageError):
-    """A parameter or the body is wrong."""
+    """A parameter or the body is invalid."""
 
     status, code = 400, "bad-request"
 
 
 class NotSignedInError(PageError):
-    """There is no valid cookie or other credential."""
+    """The request has no valid cookie or other credentials."""
 
     status, code = 401, "not-signed-in"
 
 
 class ForbiddenError(PageError):
-    """Rights do not allow it, or the page was reached by another name."""
+    """The user lacks the rights, or used another host name."""
 
     status, code = 403, "forbidden"
 
 
 class NotFoundError(PageError):
-    """There is no such path, object or device."""
+    """The path, object or device does not exist."""
 
     status, code = 404, "not-found"
 
 
 class MethodError(PageError):
-    """The path has another method."""
+    """The path does not support the method."""
 
     status, code = 405, "method"
 
 
 class DeadlineError(PageError):
-    """It took too long."""
+    """The answer took too long."""
 
     status, code = 408, "deadline"
 
 
 class UnknownTimeError(PageError):
-    """The history does not have the moment."""
+    """The history does not contain the moment."""
 
     status, code = 409, "unknown-moment"
 
@@ -85,12 +85,12 @@ class UnusableError(PageError):
 
 
 class BusyError(PageError):
-    """The user has too many questions under way."""
+    """The user has too many questions in progress."""
 
     status, code = 429, "busy"
 
 
 class NotReadyError(PageError):
-    """The cluster is still being read."""
+    """The page is still reading the cluster."""
 
     status, code = 503, "not-ready"

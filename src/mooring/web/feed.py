@@ -1,7 +1,7 @@
-"""The objects of a source, and what follows their changes.
+"""The objects of a source, and the followers of their changes.
 
-A source publishes: files once, a cluster whenever it changes. Each follower collects the changes
-that it has not taken yet; several of one object count as one.
+Files are published once, a cluster whenever it changes. Each follower collects the changes that it
+has not taken yet; several changes of one object count as one.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mooring.web.pending import Cause
 
 ObjectKey = tuple[str, str, str]
 EventReader = Callable[[str, str, str], Awaitable[Sequence[Any]]]  # kind, namespace, name
-REMEMBERED_MAX: Final = 100_000  # objects in the changes of a live history
+REMEMBERED_MAX: Final = 100_000  # in the changes that a live history keeps
 CHANGES_MAX: Final = 20_000
 
 
 class SourceFacts(NamedTuple):
-    """What is shown, as the session says it."""
+    """What the session says about the source."""
 
     title: str
     source: str  # cluster, files, snapshot, recording, kubeconfig
@@ -71,11 +71,11 @@ class Feed:
 
     @property
     def context(self) -> Context:
-        """The gates and the time of questions."""
+        """The gates and the time for questions."""
         return self._context if self._now is None else self._context._replace(now=self._now())
 
     def forget(self) -> None:
-        """Forget all objects, until somebody looks again."""
+        """Forget all objects until there are viewers again."""
         self.is_ready.clear()
         self.wanted.clear()
         if self._reads_past:
@@ -98,7 +98,7 @@ class Feed:
         revision: int,
         time: Timestamp,
     ) -> None:
-        """Take changes, and hand them to all followers."""
+        """Apply changes, and pass them to all followers."""
         changed: dict[ObjectKey, Any] = {}
         for key in removed:
             if self.objects.pop(key, None) is not None:
@@ -115,7 +115,7 @@ class Feed:
             follower.take(changed)
 
     def _remember(self, changed: Mapping[ObjectKey, Any]) -> None:
-        """Add changes to the history, whose older half is forgotten when it is full."""
+        """Add changes to the history; when it is full, drop its older half."""
         assert self.history is not None
         written = tuple(value for value in changed.values() if value is not None)
         removed = tuple(key for key, value in changed.items() if value is None)
@@ -134,14 +134,14 @@ class Feed:
             self.history = past
 
     def explain(self, causes: Mapping[PodKey, Cause]) -> None:
-        """Take the causes of pending pods."""
+        """Publish the causes of pending pods."""
         self.causes = causes
         for follower in self.followers:
             follower.take({})
 
 
 class Follower:
-    """The changes that one has not taken yet."""
+    """Collects changes until they are taken."""
 
     def __init__(self, feed: Feed) -> None:
         self._changed: dict[ObjectKey, Any] = {}
@@ -156,11 +156,11 @@ class Follower:
         self.has_more.set()
 
     def taken(self) -> dict[ObjectKey, Any]:
-        """Return what was collected; what was removed is None."""
+        """Return and clear the collected changes; removed objects are None."""
         found, self._changed = self._changed, {}
         self.has_more.clear()
         return found
 
     def close(self) -> None:
-        """Follow no more."""
+        """Stop following."""
         self._feed.followers.discard(self)

@@ -1,9 +1,9 @@
 """A fleet as columns, and the changes from one fleet to the next.
 
-    delta(before, after)   cells that differ, rows and names that were added; None if rows moved
-    apply(delta, before)   the fleet after it
+    delta(before, after)   changed cells, new rows and new strings; None if rows moved
+    apply(delta, before)   the fleet after the changes
 
-# cell: the value of a row in a column
+# cell: the value of one row in one column
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from msgspec import Struct
 from mooring.web.columns import Column, decode, encode
 
 Table = Mapping[str, Column]
-# The columns by which clients know a row; where they change, another row is meant.
+# Clients identify a row by these columns; if they change, it is another row.
 KEYS: Final[dict[str, tuple[str, ...]]] = {
     "nodes": ("name",),
     "devices": ("node", "driver", "pool", "name"),
 }
 TABLES: Final = ("nodes", "devices", "holdings", "claims", "pods")
-CELLS_MAX: Final = 50_000  # of a delta; beyond, the whole fleet is shorter
+CELLS_MAX: Final = 50_000  # in a delta; with more, the whole fleet is shorter
 
 
 class Group(Struct, frozen=True):
@@ -44,7 +44,7 @@ class Fleet(Struct, frozen=True):
     groups: tuple[Group, ...] = ()
 
     def rows(self, table: str) -> int:
-        """Return how many rows a table has, vacant ones included."""
+        """Return the number of rows of a table, including vacant ones."""
         return len(next(iter(self.tables[table].values())))
 
 
@@ -60,12 +60,12 @@ class Delta(Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing changes but the revision."""
+        """Whether only the revision changes."""
         return not (self.set or self.append or self.strings) and self.groups is None
 
 
 def fleet_tree(fleet: Fleet) -> dict[str, Any]:
-    """Return a fleet as JSON has it."""
+    """Return a fleet as a JSON tree."""
     tables = {
         name: {column: encode(values) for column, values in fleet.tables[name].items()}
         for name in TABLES
@@ -75,7 +75,7 @@ def fleet_tree(fleet: Fleet) -> dict[str, Any]:
 
 
 def read_fleet(tree: Mapping[str, Any]) -> Fleet:
-    """Return the fleet of a tree, or raise ValueError."""
+    """Return the fleet of a JSON tree, or raise ValueError."""
     return Fleet(
         tree["revision"],
         tree["time"],
@@ -95,7 +95,7 @@ def delta(
     cells_max: int = CELLS_MAX,
     keys: Mapping[str, tuple[str, ...]] = KEYS,
 ) -> Delta | None:
-    """Return the changes; None if rows moved or vanished, or if there are too many."""
+    """Return the changes, or None if rows moved or vanished, or too much changed."""
     strings = tuple(after.strings[len(before.strings) :])
     if len(after.strings) < len(before.strings):
         return None

@@ -1,4 +1,4 @@
-"""The page alone, on a loopback address, for who has its link."""
+"""Serves the page alone, on a loopback address, to users who have its link."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ LIMITS = Limits(body_bytes_max=BODY_BYTES_MAX, watches_max=1000)
 
 
 class _FaultError(PageError):
-    """Something failed here."""
+    """A fault of the page itself."""
 
 
 class PageHandler(Generic[U]):
-    """Answers requests for a page, and nothing else."""
+    """Handles the requests of a page, and no others."""
 
     def __init__(self, page: Page[U]) -> None:
         self.metrics = Metrics()
@@ -43,7 +43,7 @@ class PageHandler(Generic[U]):
             return await self._page.answer(request, _nobody)
         except Exception:
             LOG.exception("%s %s", request.method, request.path)
-            return error_response(_FaultError("The server could not do it; its log says more."))
+            return error_response(_FaultError("The request failed; see the log of the server."))
 
 
 async def _nobody() -> None:
@@ -52,7 +52,7 @@ async def _nobody() -> None:
 
 @asynccontextmanager
 async def listening_page(page: Page[U], port: int = 0) -> AsyncIterator[str]:
-    """Serve a page on loopback while a block lasts; yield its address."""
+    """Serve a page on loopback during a `with` block; yield its address."""
     from mooring.apiserver.http.uvicorn_server import NetworkServer
 
     application = Application(PageHandler(page), LIMITS)
@@ -62,7 +62,7 @@ async def listening_page(page: Page[U], port: int = 0) -> AsyncIterator[str]:
         while not server.started and not serving.done():
             await asyncio.sleep(0.01)
         if serving.done():
-            serving.result()  # raises OSError: it cannot listen
+            serving.result()  # raises OSError if it cannot listen
         yield f"http://{ADDRESS}:{server.port}"
     finally:
         server.should_exit = True
@@ -72,7 +72,7 @@ async def listening_page(page: Page[U], port: int = 0) -> AsyncIterator[str]:
 async def serve_page(
     page: Page[str], *, port: int, on_start: Callable[[str], None], user: str = "you"
 ) -> None:
-    """Serve a page until a signal stops it; give `on_start` its link, and a new one at SIGHUP."""
+    """Serve a page until a signal stops it. `on_start` gets its link, and a new one on SIGHUP."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -92,5 +92,5 @@ async def serve_page(
 
 
 def link(url: str, token: str) -> str:
-    """Return the address that signs somebody in, once."""
+    """Return a link that signs in its first user."""
     return f"{url}{PREFIX}/login?token={token}"

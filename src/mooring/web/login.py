@@ -1,7 +1,7 @@
-"""Signing in: a link that works once, and the cookie that it turns into.
+"""Signing in: a link that works once, and the session cookie that it gives.
 
-Tokens and cookies are random; only their digests are kept, so that nothing that is logged or dumped
-signs anybody in.
+Tokens and cookies are random, and only their digests are stored, so nobody can sign in with what is
+logged or dumped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Grant(NamedTuple, Generic[U]):
 
 
 class Logins(Generic[U]):
-    """Links that were handed out and sessions that are open, with their users."""
+    """The valid links and open sessions, with their users."""
 
     def __init__(
         self,
@@ -42,11 +42,11 @@ class Logins(Generic[U]):
         self._sessions: dict[bytes, _Grant[U]] = {}
 
     def link_token(self, user: U) -> str:
-        """Return a token that signs a user in, once."""
+        """Return a token that signs in a user once."""
         return self._grant(self._links, user, LINK_S, LINKS_MAX)
 
     def redeem(self, token: str) -> str | None:
-        """Return the cookie for a token; None if it was used, is too old, or is none."""
+        """Return the cookie for a token, or None if it is unknown, used or too old."""
         grant = self._links.pop(_digest(token), None)
         if grant is None or grant.until_s <= self._clock():
             return None
@@ -54,12 +54,12 @@ class Logins(Generic[U]):
 
     @staticmethod
     def cookie_name(host: str) -> str:
-        """Return the name of the cookie at a host, whose ports share their cookies."""
+        """Return the name of the cookie, with the port, because ports of a host share cookies."""
         port = host.rpartition(":")[2]
         return f"{COOKIE}-{port}" if port.isascii() and port.isdigit() else COOKIE
 
     def user(self, header: str, host: str) -> U | None:
-        """Return the user of a Cookie header; None if nobody is signed in."""
+        """Return the user of a Cookie header, or None if nobody is signed in."""
         value = _cookie_value(header, self.cookie_name(host))
         grant = self._sessions.get(_digest(value)) if value else None
         return None if grant is None or grant.until_s <= self._clock() else grant.user

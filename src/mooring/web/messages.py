@@ -1,4 +1,4 @@
-"""Requests and responses of the page: headers, checks of their origin, JSON and errors."""
+"""Requests and responses of the page: security headers, origin checks, JSON and errors."""
 
 from __future__ import annotations
 
@@ -35,31 +35,32 @@ PACKED: Final[Headers] = (("Content-Encoding", "gzip"), ("Vary", "Accept-Encodin
 
 
 class Body(NamedTuple):
-    """A JSON body, also compressed."""
+    """A JSON body, plain and compressed."""
 
     plain: bytes
     packed: bytes
 
     @staticmethod
     def plain_of(tree: Any) -> bytes:
-        """Return the JSON of a tree."""
+        """Return a tree as JSON text."""
         return msgspec.json.encode(tree)
 
     @classmethod
     def of(cls, tree: Any) -> Body:
-        """Return the body of a tree."""
+        """Return a tree as a body."""
         plain = msgspec.json.encode(tree)
         return cls(plain, gzip.compress(plain, GZIP_LEVEL, mtime=0))
 
 
 def check_origin(request: Request, hosts: Container[str]) -> None:
-    """Raise ForbiddenError for a request that was made by another name, or by another site.
+    """Raise ForbiddenError for a request to another host name, or from another site.
 
-    A name of somebody else that points to this machine would make their pages part of ours.
+    If any host name were accepted, a site could point its own name to this machine (DNS rebinding),
+    and its pages would have the same origin as ours.
     """
     host = request.headers.get("host", "")
     if host_name(host) not in hosts:
-        text = "The page does not answer under this name. Open the address that `moor ui` prints."
+        text = "The page is not available at this host. Open the address that `moor ui` prints."
         raise ForbiddenError(text, "bad-host")
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != host:
@@ -69,14 +70,14 @@ def check_origin(request: Request, hosts: Container[str]) -> None:
 
 
 def host_name(host: str) -> str:
-    """Return the name of a Host header, without the port."""
+    """Return the host of a Host header, without the port."""
     if host.startswith("["):
         return host[: host.find("]") + 1].lower()
     return host.partition(":")[0].lower()
 
 
 def check_post(request: Request) -> Mapping[str, Any]:
-    """Return the body of a question; raise PageError for one that another site could have sent."""
+    """Return the body of a question, or raise PageError if another site could have sent it."""
     if request.headers.get("x-moor-ui") != "1":
         raise BadQuestionError("The header X-Moor-UI: 1 is missing.")
     if len(request.body) > BODY_BYTES_MAX:
@@ -91,7 +92,7 @@ def check_post(request: Request) -> Mapping[str, Any]:
 
 
 def json_response(plain: bytes, packed: bytes | None, request: Request) -> Response:
-    """Return data, compressed if that is there and the client takes it."""
+    """Return data, compressed if there is such a form and the client accepts it."""
     if packed is not None and accepts_gzip(request) and len(plain) >= PACKED_FROM_BYTES:
         return Response(packed, 200, JSON, (*NO_STORE, *PACKED))
     return Response(plain, 200, JSON, NO_STORE)
@@ -129,5 +130,5 @@ def message_page(title: str, text: str, status: int) -> Response:
 
 
 def accepts_gzip(request: Request) -> bool:
-    """Return whether a client takes gzip."""
+    """Return whether the client accepts gzip."""
     return "gzip" in request.headers.get("accept-encoding", "")

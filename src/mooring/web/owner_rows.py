@@ -1,4 +1,4 @@
-"""The tables of claims and pods: those that wait for a node or have to do with devices."""
+"""The tables of claims, and of pods that wait for a node or use claims."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OwnerRows:
         self._pod_of: dict[ClaimId, PodKey] = {}
 
     def copy(self, strings: Strings) -> OwnerRows:
-        """Return the same rows, with other names to come."""
+        """Return a copy that uses these strings."""
         found = OwnerRows(strings)
         found.claims, found.pods = self.claims.copy(), self.pods.copy()
         found._claims_of = {pod: set(claims) for pod, claims in self._claims_of.items()}
@@ -37,7 +37,7 @@ class OwnerRows:
         return found
 
     def put_claim(self, claim: ResourceClaim) -> int:
-        """Take a claim; return its row."""
+        """Add or update a claim; return its row."""
         number, metadata = self._strings.number, claim.metadata
         key = ClaimId(metadata.namespace, metadata.name)
         self._refer(key, _pod_of(claim))
@@ -50,12 +50,12 @@ class OwnerRows:
         )
 
     def remove_claim(self, key: ClaimId) -> None:
-        """Take a claim out."""
+        """Remove a claim."""
         self._refer(key, None)
         self.claims.remove(key)
 
     def put_pod(self, pod: Pod, node_row: int) -> None:
-        """Take a pod, or take it out if it neither waits nor uses claims any more."""
+        """Add or update a pod, or remove it if it neither waits nor uses claims any more."""
         metadata = pod.metadata
         key = (metadata.namespace, metadata.name)
         if not is_shown(pod):
@@ -74,13 +74,13 @@ class OwnerRows:
             self._point(key, row)
 
     def remove_pod(self, key: PodKey) -> None:
-        """Take a pod out."""
+        """Remove a pod."""
         if key in self.pods:
             self.pods.remove(key)
             self._point(key, -1)
 
     def put_groups(self, groups: Mapping[PodKey, int]) -> None:
-        """Take the groups of pending pods."""
+        """Update the groups of pending pods."""
         column = self.pods.columns["group"]
         for key in self.pods:
             column[self.pods.row(key)] = groups.get(key, -1)
@@ -119,13 +119,13 @@ def is_shown(pod: Pod) -> bool:
 
 
 def created(metadata: ObjectMeta) -> int:
-    """Return when an object was created, in seconds since 1970; -1 if it does not say so."""
+    """Return when an object was created, in seconds since 1970, or -1 if unknown."""
     stamp = metadata.creation_timestamp
     return -1 if stamp is None else int(stamp.instant.timestamp())
 
 
 def _pod_of(claim: ResourceClaim) -> PodKey | None:
-    """Return the first pod that a claim is reserved for, else the one that owns it."""
+    """Return the first pod that the claim is reserved for, or else the pod that owns it."""
     namespace = claim.metadata.namespace
     for consumer in claim.status.reserved_for:
         if is_pod_consumer(consumer):

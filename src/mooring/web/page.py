@@ -1,4 +1,4 @@
-"""The page: answers to its requests, for whoever may see what.
+"""The page: routes requests, and shows each user what they may see.
 
 request ─ host, origin ─ who is it ─ rights ─► view ─► fleet, events
                             │                  └─► questions ─► object, device, explain, …
@@ -78,7 +78,7 @@ Answer = Response | StreamingResponse
 
 
 class Access(NamedTuple, Generic[U]):
-    """Who looks, and what they may see."""
+    """Tells what a user may see."""
 
     name_of: Callable[[U], str]
     rights_of: Callable[[U], Awaitable[Rights]]
@@ -117,7 +117,7 @@ class Page(Generic[U]):
         self._files = static_files() if files is None else files
 
     async def close(self) -> None:
-        """Follow no more, and take no more questions."""
+        """Stop following the source, and accept no more questions."""
         self._asking.close()
         for task in tuple(self._expected):
             task.cancel()
@@ -131,7 +131,7 @@ class Page(Generic[U]):
         *,
         is_secure: bool = False,
     ) -> Answer:
-        """Return the response to a request; `authenticate` knows other credentials than cookies."""
+        """Return the response to a request; `authenticate` checks credentials besides cookies."""
         try:
             check_origin(request, self._hosts)
             if request.path == f"{PREFIX}/login":
@@ -164,7 +164,7 @@ class Page(Generic[U]):
                 raise MethodError(f"Ask {name} with POST.")
             return await self._ask(name, check_post(request), view, user)
         if request.method not in ("GET", "HEAD"):
-            raise MethodError(f"{name[:40]} is read with GET.")
+            raise MethodError(f"Use GET for {name[:40]}.")
         return await self._get(name, request, view, user, rights)
 
     async def _get(
@@ -266,7 +266,7 @@ class Page(Generic[U]):
 
     def _login(self, request: Request, *, is_secure: bool) -> Response:
         if request.method != "GET":
-            raise MethodError("A link is opened with GET.")
+            raise MethodError("Use GET to open a link.")
         cookie = self.logins.redeem(request.query.get("token", ""))
         if cookie is None:
             if self._signed_in(request) is not None:  # who opens a link again has a cookie
@@ -285,14 +285,14 @@ class Page(Generic[U]):
     async def _link(
         self, request: Request, authenticate: Callable[[], Awaitable[U | None]]
     ) -> Response:
-        """Return a new link for who has other credentials than a cookie."""
+        """Return a new link for a user who has credentials other than a cookie."""
         if request.method != "POST":
-            raise MethodError("A link is made with POST.")
+            raise MethodError("Use POST to get a link.")
         if request.headers.get("content-type", "").partition(";")[0] != JSON:
             raise BadQuestionError("The content type must be application/json.")
         user = await authenticate()
         if user is None:
-            raise NotSignedInError("A link is for who has credentials of the cluster.")
+            raise NotSignedInError("Only users with credentials for the cluster get a link.")
         path = f"{PREFIX}/login?token={self.logins.link_token(user)}"
         return _json({"url": f"{self.public_url}{path}"}, request)
 
@@ -324,7 +324,7 @@ class Page(Generic[U]):
             self._expect(self._signed_in(request))
         file = self._files.get(name)
         if file is None:
-            raise NotFoundError("The page has no such file.")
+            raise NotFoundError("There is no such file.")
         return file_response(file, request)
 
     def _session(self, user: U, rights: Rights) -> dict[str, Any]:

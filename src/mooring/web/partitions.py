@@ -1,7 +1,7 @@
-"""Partitions: devices that consume a part of what another device of their pool consumes whole.
+"""Partitions: devices that consume a part of what a whole device of their pool consumes.
 
-Nothing in a slice says which device is the whole one. It is the one that consumes at least as much
-of every counter as each of the others that consume from the same set, if there is one such device.
+Slices do not say which device is the whole one. It is the device that consumes at least as much of
+every counter as all others that consume from the same counter set, if there is exactly one.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from mooring.allocator.rules.consumption import CounterKey, amounts_of
 from mooring.api.tolerations import DeviceName
 from mooring.insight.devices import DeviceState, DeviceUsage
 
-Amounts = Counter[CounterKey]  # in nano
+Amounts = Counter[CounterKey]  # in units of 1e-9
 _ONE = 10**9
 _HELD = (DeviceState.TAKEN, DeviceState.SHARED)
 
 
 class Partition(NamedTuple):
-    """What a device is a part of, and how much of it its own parts use, in thousandths."""
+    """The whole device of a partition, and how much a whole device's parts use, in thousandths."""
 
     of: DeviceName | None = None
     used: int = 0
 
 
 def partitions_of(usages: Iterable[DeviceUsage]) -> dict[DeviceName, Partition]:
-    """Return the partitions and the whole devices among the devices of some pools."""
+    """Return the partitions and the whole devices of some pools."""
     by_set: dict[tuple[str, str, str], list[DeviceUsage]] = {}
     for usage in usages:
         for name in {each.counter_set for each in usage.device.consumes_counters}:
@@ -64,10 +64,10 @@ def _amounts(usage: DeviceUsage) -> Amounts:
 
 
 def _used(taken: Iterable[Amounts], whole: Amounts) -> int:
-    """Return the largest part of any counter that is used, in thousandths.
+    """Return the used share of the counter that is used most, in thousandths.
 
-    A counter of one, such as one of the memory slices of a GPU, is used whole by the first
-    partition: it says nothing of how much is left, unless there are no others.
+    The first partition uses up any counter of 1, such as that of one memory slice of a GPU. Such
+    counters do not show how much is left, so they count only if there are no others.
     """
     used: Amounts = Counter()
     for amounts in taken:

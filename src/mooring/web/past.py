@@ -1,6 +1,6 @@
-"""The past of what is shown: fleets and moments of earlier revisions, for some rights.
+"""Earlier revisions: their fleets and moments, as users with the same rights may see them.
 
-One scene moves through time: from one moment to another only what differs is looked at.
+One scene moves through time; going from one moment to another updates only what differs.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ MARKS_MAX: Final = 2000
 BODIES_MAX: Final = 8
 BEGUN_S: Final = 10.0
 TEXT_MAX: Final = 40
-_DEVICE: Final = "Device"  # marks of taints on devices have this kind
+_DEVICE: Final = "Device"  # the kind of marks about tainted devices
 
 
 class Past:
-    """Earlier revisions, as some rights allow to see them."""
+    """Earlier revisions, as users with the same rights may see them."""
 
     def __init__(self, feed: Feed, rights: Rights) -> None:
         self._feed, self._rights = feed, rights
@@ -95,11 +95,11 @@ class Past:
     def _history(self) -> History:
         history = self._feed.history
         if history is None or not len(history):
-            raise UnknownTimeError("There is no history here.")
+            raise UnknownTimeError("This page has no history.")
         return history
 
     def _point(self, at: str) -> Point:
-        """Return the moment that a revision or a time means."""
+        """Return the moment of a revision or time."""
         history, text = self._history(), at[:TEXT_MAX]
         try:
             if text.isascii() and text.isdigit():
@@ -145,7 +145,7 @@ class Past:
 
 
 def _thinned(points: tuple[Point, ...]) -> Iterable[Point]:
-    """Return at most so many points: evenly chosen ones, with the first and the last."""
+    """Return at most this many points, evenly spaced, including the first and the last."""
     if len(points) <= POINTS_MAX:
         return points
     step = (len(points) - 1) / (POINTS_MAX - 1)

@@ -1,4 +1,4 @@
-"""Pending pods by cause: what stops them in one sentence, and what they want."""
+"""Pending pods grouped by cause, and the devices that they request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _is_summary: Final = re.compile(r"(?s).*\bMooring: (.+?)\.?(?: Fix: .*)?").fullm
 
 
 class Cause(NamedTuple):
-    """Why pods wait, as it was found out, for the pods with these uids."""
+    """Why a pod waits; the uid tells whether the cause was found for this pod."""
 
     text: str
     uid: str
@@ -50,7 +50,7 @@ def grouped(
 
 
 def cause_of(pod: Pod, causes: Mapping[PodKey, Cause]) -> str:
-    """Return why a pod waits: as it was found out, or as the scheduler says."""
+    """Return why a pod waits: the cause that was found, or else what the scheduler says."""
     known = causes.get((pod.metadata.namespace, pod.metadata.name))
     if known is not None and known.uid == pod.metadata.uid:
         return known.text
@@ -72,14 +72,14 @@ def _age(pod: Pod) -> tuple[str, str, str]:
 
 
 def wants(pod: Pod, find: FindClaim) -> Iterator[str]:
-    """Yield what a pod wants of devices: `3 gpu.nvidia.com`."""
+    """Yield the devices that a pod requests: `3 gpu.nvidia.com`."""
     for spec in claim_specs(pod, find):
         yield from map(_request_text, spec.devices.requests or ())
     yield from (f"{amount} {name}" for name, amount in limits_of(pod).items())
 
 
 def claim_specs(pod: Pod, find: FindClaim) -> Iterator[ResourceClaimSpec]:
-    """Yield the specs of a pod's claims, or of the templates that they will be made from."""
+    """Yield the specs of a pod's claims, or of the templates that they will be created from."""
     namespace = pod.metadata.namespace
     made = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses or ()}
     for entry in pod.spec.resource_claims:
@@ -92,7 +92,7 @@ def claim_specs(pod: Pod, find: FindClaim) -> Iterator[ResourceClaimSpec]:
 
 
 def limits_of(pod: Pod) -> dict[str, Quantity]:
-    """Return the extended resources that a pod wants, by name."""
+    """Return the extended resources that a pod requests, by name."""
     found: dict[str, Quantity] = {}
     for container in (*(pod.spec.init_containers or ()), *pod.spec.containers):
         for name, amount in container.resources.limits.items():

@@ -1,8 +1,8 @@
-"""The device usage of all pools, kept while objects change.
+"""The device usage of all pools, updated as objects change.
 
-After a change only the pools that it concerns are evaluated again: those of slices, claims and
-nodes that changed, and those that select nodes, because a selector that cannot be read has an
-effect on all pools of a node. Classes and taint rules concern all pools.
+After a change, only affected pools are evaluated again: those of changed slices, claims and nodes,
+and all that use node selectors, because an invalid selector affects all pools of a node. Changed
+classes and taint rules affect all pools.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Pools = set[PoolId]
 
 
 class Evaluated(NamedTuple):
-    """The devices of pools that were evaluated, and whether all devices of the fleet stayed."""
+    """The devices of the evaluated pools, and whether the fleet still has the same devices."""
 
     devices: tuple[DeviceUsage, ...]
     are_same: bool
 
 
 class PoolUsages:
-    """The devices of a cluster with their states, pool by pool."""
+    """The devices of a cluster with their states, by pool."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -47,7 +47,7 @@ class PoolUsages:
         self._are_all_concerned = False
 
     def copy(self) -> PoolUsages:
-        """Return the same usages."""
+        """Return a copy."""
         found = PoolUsages(self._context)
         found.nodes, found._classes, found._rules = (
             dict(self.nodes),
@@ -67,7 +67,7 @@ class PoolUsages:
     # --- changes ------------------------------------------------------------------------------
 
     def note(self, old: Any, new: Any) -> None:
-        """Take an object as it was and as it is; None is none."""
+        """Record a changed object; `None` before or after means that it did not exist."""
         match new if new is not None else old:
             case ResourceClaim():
                 self._note_claim(old, new)
@@ -122,7 +122,7 @@ class PoolUsages:
     # --- evaluation ---------------------------------------------------------------------------
 
     def evaluate(self) -> Evaluated:
-        """Evaluate the pools that changes since the last time concern."""
+        """Evaluate the pools that changes since the last evaluation affect."""
         pools = self._concerned
         if self._are_all_concerned:
             pools = {*self._slices, *self._claims, *self._usages}
@@ -144,7 +144,7 @@ class PoolUsages:
         return Evaluated(tuple(chain.from_iterable(found.values())), are_same)
 
     def _part(self, pools: Pools) -> Snapshot:
-        """Return all that the states of the devices of pools depend on."""
+        """Return everything that the states of the devices of some pools depend on."""
         slices = [each for pool in pools for each in self._slices.get(pool, {}).values()]
         claims = {key: claim for pool in pools for key, claim in self._claims.get(pool, {}).items()}
         part = Snapshot(
@@ -157,17 +157,17 @@ class PoolUsages:
         return only_pools(part, pools)
 
     def _nodes_for(self, slices: Iterable[ResourceSlice]) -> Iterable[Node]:
-        """Return the nodes that matter: those that are named, if nothing selects nodes."""
+        """Return the relevant nodes: only those that are named, if nothing selects nodes."""
         names = {each.spec.node_name for each in slices}
         if None in names or any(map(selects_nodes, slices)):
             return self.nodes.values()
         found = [self.nodes[name] for name in names if name in self.nodes]
-        # Without any node, each device would be evaluated as if its node existed.
+        # With no nodes at all, every device would be evaluated as if its node existed.
         return found or list(self.nodes.values())[:1]
 
 
 def _noted(known: dict[str, Any], old: Any, new: Any) -> bool:
-    """Take an object with a spec; return whether that is another one."""
+    """Record an object with a spec; return whether the spec changed."""
     name = (new if new is not None else old).metadata.name
     if new is None:
         known.pop(name, None)
@@ -177,7 +177,7 @@ def _noted(known: dict[str, Any], old: Any, new: Any) -> bool:
 
 
 def _facts(node: Node | None) -> Any:
-    """Return what the devices of a node depend on."""
+    """Return the facts of a node that its devices depend on."""
     if node is None:
         return None
     return node.metadata.labels or {}, node.status.declared_features

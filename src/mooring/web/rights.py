@@ -15,20 +15,20 @@ _PLURALS: Final = {kind.name: kind.plural for kind in KINDS if kind.struct in {*
 
 
 class Rights(Struct, frozen=True):
-    """The kinds that a viewer may list, with the namespaces where that is not everywhere.
+    """The kinds that a viewer may list, with the namespaces where that is restricted.
 
-    A kind that is not in `namespaces` may be listed everywhere.
+    Kinds that are not in `namespaces` may be listed everywhere.
     """
 
     namespaces: tuple[tuple[str, frozenset[str]], ...] = ()
 
     def allow(self, kind: str, namespace: str) -> bool:
-        """Return whether objects of a kind in a namespace may be seen."""
+        """Return whether the viewer may see objects of a kind in a namespace."""
         spaces = self._by_kind.get(kind)
         return spaces is None or namespace in spaces
 
     def visible(self, objects: Iterable[Any]) -> Iterator[Any]:
-        """Yield the objects that may be seen."""
+        """Yield the objects that the viewer may see."""
         limited = self._by_kind
         for value in objects:
             spaces = limited.get(value.kind)

@@ -1,4 +1,4 @@
-"""The objects of a cluster and their fleet, which follows every change of them.
+"""The objects of a cluster and their fleet, updated with every change.
 
     change ─► objects ─► pool_usages ─► rows ─► Fleet
 
@@ -23,7 +23,7 @@ from mooring.web.pending import Cause, grouped
 from mooring.web.pool_usages import PoolUsages
 
 ObjectKey = tuple[str, str, str]
-STRINGS_SPARE: Final = 20_000  # names that are not used any more
+STRINGS_SPARE: Final = 20_000  # strings that are no longer used
 
 
 class Scene:
@@ -47,7 +47,7 @@ class Scene:
         self._owners = OwnerRows(self._strings)
 
     def copy(self) -> Scene:
-        """Return the same scene, which can be changed by itself."""
+        """Return an independent copy."""
         found = Scene(self.context)
         found._objects, found._usages = dict(self._objects), self._usages.copy()
         found._waiting, found._causes = dict(self._waiting), self._causes
@@ -68,7 +68,7 @@ class Scene:
 
     @property
     def rows(self) -> DeviceRows:
-        """The devices in their rows."""
+        """The rows of devices."""
         return self._devices
 
     @property
@@ -77,15 +77,15 @@ class Scene:
         return self._waiting.values()
 
     def pod_row(self, pod: Pod) -> int:
-        """Return the row of a pod, -1 if it has none."""
+        """Return the row of a pod, or -1 if it has none."""
         return self._owners.pods.row((pod.metadata.namespace, pod.metadata.name))
 
     def find(self, kind: str, namespace: str, name: str) -> Any:
-        """Return an object, None if there is none."""
+        """Return an object, or None if it does not exist."""
         return self._objects.get((kind, namespace, name))
 
     def fleet(self, revision: int, time: str) -> Fleet:
-        """Return the fleet as it is now."""
+        """Return the current fleet."""
         tables = {
             "nodes": self._devices.nodes,
             "devices": self._devices.devices,
@@ -102,7 +102,7 @@ class Scene:
     # --- changes ------------------------------------------------------------------------------
 
     def change(self, written: Iterable[Any], removed: Iterable[ObjectKey] = ()) -> None:
-        """Take objects that were written, and the keys of those that were removed."""
+        """Apply written objects, and the keys of removed ones."""
         self._snapshot = None
         changed: dict[ObjectKey, Any] = {}
         for key in removed:
@@ -117,7 +117,7 @@ class Scene:
         self._follow(changed)
 
     def move_to(self, snapshot: Snapshot) -> None:
-        """Become the fleet of another moment; objects that are the same are known by identity."""
+        """Change to another moment; unchanged objects are recognized by identity."""
         now = {key_of(each): each for each in snapshot.objects()}
         known = self._objects
         removed = [key for key in known if key not in now]
@@ -125,7 +125,7 @@ class Scene:
         self._snapshot = snapshot
 
     def explain(self, causes: Mapping[PodKey, Cause]) -> None:
-        """Take the causes of pending pods, as they were found out."""
+        """Record the causes that were found for pending pods."""
         if causes != self._causes:
             self._causes = causes
             self._group()
@@ -148,7 +148,7 @@ class Scene:
         self._follow_pods(changed)
 
     def _follow_nodes(self, changed: Mapping[ObjectKey, Any]) -> bool:
-        """Take the states of nodes; return whether all rows stay where they are."""
+        """Update the states of nodes; return whether all rows keep their places."""
         nodes = [value for key, value in changed.items() if key[0] == "Node"]
         return all(node is not None and self._devices.put_node(node) for node in nodes)
 
@@ -171,7 +171,7 @@ class Scene:
             self._group()
 
     def _arrange(self) -> None:
-        """Put everything into a new order; names that are not used any more go."""
+        """Put everything into a new order, and drop unused strings."""
         if len(self._strings) > 2 * self._strings_begun + STRINGS_SPARE:
             self._begin_rows()
             for value in self._objects.values():
@@ -190,7 +190,7 @@ class Scene:
         self._owners.put_groups(of_pod)
 
     def spec_of(self, kind: str, namespace: str, name: str) -> Any:
-        """Return the claim spec of a claim or template, None if there is none."""
+        """Return the claim spec of a claim or template, or None if it does not exist."""
         found = self.find(kind, namespace, name)
         if found is None:
             return None

@@ -1,7 +1,7 @@
-"""The page as one file with its data: it fetches nothing, and shows what was at one moment.
+"""The page as one file with its data: it fetches nothing, and shows one moment.
 
-Its content security policy allows this script and this style, by their hashes, and no connection.
-Explanations of some pending pods are in it; what needs a server says so.
+Its content security policy allows its script and its style by their hashes, and no connections. The
+file contains explanations of some pending pods; features that need a server say so.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def single_page(
     unread: Unread | None = None,
     stages: Stages = unstaged,
 ) -> str:
-    """Return the page of a snapshot; with a plan, pending pods are explained by it."""
+    """Return the page of a snapshot; with a plan, it explains pending pods."""
     if plan is None:
         plan = with_unscheduled(bounded_plan(snapshot, context, stages("pods planned")))
         snapshot = plan.before
@@ -172,7 +172,7 @@ def page_with(data: Mapping[str, Any], title: str) -> str:
 
 
 def _json(data: Mapping[str, Any]) -> str:
-    """Return data as JSON that no HTML can end; compressed if it is large."""
+    """Return data as JSON that is safe within HTML, compressed if it is large."""
     text = msgspec.json.encode(data)
     if len(text) >= PACKED_FROM_BYTES:
         packed = b64encode(gzip.compress(text, 9, mtime=0)).decode()

@@ -1,4 +1,4 @@
-"""The files of the page: a fixed table, so that no name in a request becomes a path."""
+"""The files of the page, in a fixed table, so that names in requests never become paths."""
 
 from __future__ import annotations
 

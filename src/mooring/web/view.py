@@ -1,4 +1,4 @@
-"""What viewers with the same rights see: one fleet, and one encoding of each change for all.
+"""What viewers with the same rights see: one fleet, with each change encoded once for all.
 
     feed ─► follower ─► scene ─► fleet ─┬─ encoded whole, when it is asked for
                                         └─ delta, encoded once ─► ring ─► each viewer
@@ -33,7 +33,7 @@ from mooring.web.rights import ALL, Rights
 from mooring.web.scene import Scene
 
 EVERY_S_MIN: Final = 0.25
-REST: Final = 9.0  # how long to wait after work, in times of the work
+REST: Final = 9.0  # the pause after an update, as a multiple of its duration
 KEEP_ALIVE_S: Final = 15.0
 IDLE_S: Final = 60.0
 SHARED_S: Final = 5.0
@@ -71,7 +71,7 @@ class ViewsShare:
 
 
 class View:
-    """The fleet for some rights, as long as somebody looks."""
+    """The fleet for viewers with the same rights, while there are any."""
 
     def __init__(self, feed: Feed, rights: Rights, others: ViewsShare) -> None:
         """Take what all views of a feed share."""
@@ -84,7 +84,7 @@ class View:
         self._lock = threading.Lock()  # of the scene
         self._scene: Scene | None = None
         self._fleet: Fleet | None = None
-        self._latest: Fleet | None = None  # of the scene; it may not be published yet
+        self._latest: Fleet | None = None  # of the scene; perhaps not yet published
         self._moment: ShownMoment | None = None
         self._captured_s = 0.0
         self._body: tuple[Fleet, Body] | None = None
@@ -100,7 +100,7 @@ class View:
     # --- what is asked ------------------------------------------------------------------------
 
     async def body(self) -> Body:
-        """Return the whole fleet, encoded once for all who ask."""
+        """Return the whole fleet, encoded once for all viewers."""
         fleet = await self._current()
         if self._body is None or self._body[0] is not fleet:
             self._body = (fleet, await asyncio.to_thread(lambda: Body.of(fleet_tree(fleet))))
@@ -114,9 +114,9 @@ class View:
             await asyncio.to_thread(prepare, await self.moment())
 
     async def moment(self, *, is_fresh: bool = False) -> ShownMoment:
-        """Return what is shown, for questions about it; unless fresh, some seconds old at most.
+        """Return the moment that is shown, for questions; unless fresh, it may be some seconds old.
 
-        Questions share what they find out about a moment.
+        Questions about the same moment share their intermediate results.
         """
         await self._current()
         return await asyncio.to_thread(self._captured, is_fresh)
@@ -166,7 +166,7 @@ class View:
             while True:
                 found = [] if position is None else self._after(position)
                 if found is None:
-                    position = None  # Whoever loads the fleet again opens a stream of its own.
+                    position = None  # A client that loads the fleet again also opens a new stream.
                     yield RELOAD
                     continue
                 for entry in found:
@@ -179,7 +179,7 @@ class View:
             self.used_s = time.monotonic()
 
     def _position(self, since: int) -> int | None:
-        """Return the number of the last entry that a viewer with a revision has."""
+        """Return the number of the last entry that a viewer at a revision has."""
         assert self._fleet is not None
         for entry in self._ring:
             if entry.before == since:
@@ -187,14 +187,14 @@ class View:
         return self._number if since == self._fleet.revision else -1
 
     def _after(self, position: int) -> list[_Entry] | None:
-        """Return the entries after one; None if some are gone."""
+        """Return the entries after one, or None if the ring no longer has them all."""
         oldest = self._ring[0].number if self._ring else self._number + 1
         if position + 1 < oldest:
             return None
         return [entry for entry in self._ring if entry.number > position]
 
     async def _has_changed(self) -> bool:
-        """Wait for the next entry; False if there is none for a while."""
+        """Wait for the next entry; return False after a while without one."""
         try:
             async with asyncio.timeout(KEEP_ALIVE_S):
                 await self._changed.wait()
@@ -205,7 +205,7 @@ class View:
     # --- following the feed -------------------------------------------------------------------
 
     async def _current(self) -> Fleet:
-        """Return the fleet; the first one who asks has it made."""
+        """Return the fleet, which is built for the first viewer."""
         self.used_s = time.monotonic()
         if self._fleet is None:
             await self._feed.is_ready.wait()
@@ -267,7 +267,7 @@ class View:
         return _Step(before, after, found, time.thread_time() - began_s)
 
     def _publish(self, step: _Step) -> None:
-        """Make a step known; one that changes nothing that is shown is none."""
+        """Publish an update, unless it changes nothing that is shown."""
         change = step.change
         if change is not None and change.is_empty:
             return
@@ -288,7 +288,7 @@ class View:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody has looked for a while."""
+        """Whether there have been no viewers for a while."""
         return not self.viewers and time.monotonic() - self.used_s > IDLE_S
 
     async def close(self) -> None:
@@ -337,7 +337,7 @@ class Views:
         return self._views.pop(rights)
 
     async def prune(self) -> None:
-        """Close the views that nobody looks at."""
+        """Close the views without viewers."""
         for rights, view in list(self._views.items()):
             if view.is_idle and self._views.get(rights) is view:
                 del self._views[rights]

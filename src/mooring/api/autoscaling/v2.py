@@ -22,7 +22,7 @@ class CrossVersionObjectReference(Open, frozen=True, gc=False):
 
 
 class HorizontalPodAutoscalerSpec(Open, frozen=True, gc=False):
-    """What is scaled, in which bounds, by which metrics."""
+    """What to scale, within which bounds, by which metrics."""
 
     scale_target_ref: CrossVersionObjectReference = always(CrossVersionObjectReference())
     min_replicas: Int32 | None = None
@@ -54,7 +54,7 @@ class HorizontalPodAutoscalerStatus(Open, frozen=True, gc=False):
 
 
 class HorizontalPodAutoscaler(Open, frozen=True, gc=False):
-    """A wish to scale something by metrics."""
+    """Scales a workload by metrics."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("HorizontalPodAutoscaler")

@@ -32,7 +32,7 @@ _ANNOTATIONS = frozenset({METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR})
 
 
 class HorizontalPodAutoscalerSpec(Open, frozen=True, gc=False):
-    """What is scaled, in which bounds, by which use of CPU."""
+    """What to scale, within which bounds, by which use of CPU."""
 
     scale_target_ref: v2.CrossVersionObjectReference = always(v2.CrossVersionObjectReference())
     min_replicas: Int32 | None = None
@@ -53,7 +53,7 @@ class HorizontalPodAutoscalerStatus(Open, frozen=True, gc=False):
 
 
 class HorizontalPodAutoscaler(Open, frozen=True, gc=False):
-    """A wish to scale something by its use of CPU."""
+    """Scales a workload by its use of CPU."""
 
     api_version: str = always(V1)
     kind: str = always("HorizontalPodAutoscaler")

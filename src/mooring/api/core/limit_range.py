@@ -12,7 +12,7 @@ API_VERSION = "v1"
 
 
 class LimitRangeItem(Open, frozen=True, gc=False):
-    """The bounds of one kind of thing: Container, Pod or PersistentVolumeClaim."""
+    """The bounds for one type: Container, Pod or PersistentVolumeClaim."""
 
     type: str = always("")
     max: ResourceList = field(default_factory=dict)

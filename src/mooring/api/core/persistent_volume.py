@@ -45,7 +45,7 @@ class VolumeResourceRequirements(Open, frozen=True, gc=False):
 
 
 class PersistentVolumeClaimSpec(Open, frozen=True, gc=False):
-    """Which volume is wanted."""
+    """The requested volume."""
 
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
@@ -84,7 +84,7 @@ class PersistentVolumeClaimStatus(Open, frozen=True, gc=False):
 
 
 class PersistentVolumeClaim(Open, frozen=True, gc=False):
-    """A wish for storage of a namespace."""
+    """A request for storage in a namespace."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("PersistentVolumeClaim")
@@ -94,7 +94,7 @@ class PersistentVolumeClaim(Open, frozen=True, gc=False):
 
 
 class PersistentVolumeSpec(Open, frozen=True, gc=False):
-    """What a volume is, and whose it is."""
+    """What a volume is, and which claim it belongs to."""
 
     capacity: ResourceList = field(default_factory=dict)
     gce_persistent_disk: Json = None

@@ -1,4 +1,4 @@
-"""ReplicationControllers and PodTemplates: what there was before replica sets.
+"""ReplicationControllers, which ReplicaSets replaced, and PodTemplates.
 
 The scheduler reads ReplicationControllers: pods that one of them selects are spread over nodes and
 zones.
@@ -15,7 +15,7 @@ from mooring.api.timestamp import Timestamp
 
 
 class ReplicationControllerSpec(Open, frozen=True, gc=False):
-    """How many pods of which template."""
+    """The number of pods, and their template."""
 
     replicas: Int32 | None = None
     min_ready_seconds: Int32 = 0
@@ -45,7 +45,7 @@ class ReplicationControllerStatus(Open, frozen=True, gc=False):
 
 
 class ReplicationController(Open, frozen=True, gc=False):
-    """What there was before replica sets."""
+    """Keeps a number of equal pods running; ReplicaSets replaced it."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("ReplicationController")
@@ -55,7 +55,7 @@ class ReplicationController(Open, frozen=True, gc=False):
 
 
 class PodTemplate(Open, frozen=True, gc=False):
-    """A template of pods that nothing makes pods of."""
+    """A stored template of pods."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("PodTemplate")

@@ -3,15 +3,15 @@
     JobSet ─► Jobs        LeaderWorkerSet ─► StatefulSets     ComputeDomain ─► ResourceClaimTemplate
     MPIJob, PyTorchJob, RayCluster, Volcano Job, Kueue Workload … ─► Pods
 
-    documents      a document of a custom workload as documents of what its operator creates
-    written        a custom resource as it is written: values with their paths
-    made_object    an object made of it, and where each of its parts is written
+    documents      converts a custom workload to documents of what its operator creates
+    written        values of a custom resource with their paths
+    made_object    a created object, and the source of each of its parts
     pod_sets       kinds that are lists of pod templates with counts: one table
     job_sets, leader_worker_sets   jobs and stateful sets
-    adapters       all of them by version and kind; those of ComputeDomain and AppWrapper
+    adapters       all adapters by version and kind; those of ComputeDomain and AppWrapper
 
-Only what decides about pods and their devices is made: templates, counts, names, labels, claims.
-Services, environment variables and other helpers of the operators are left out.
+Only parts that matter for pods and their devices are created: templates, counts, names, labels,
+claims. Services, environment variables and other helpers of operators are omitted.
 """
 
 from mooring.api.custom_workloads.adapters import ADAPTERS

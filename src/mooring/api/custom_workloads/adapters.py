@@ -20,7 +20,7 @@ _NO_UID: Final = "00000000-0000-0000-0000-000000000000"
 def claim_templates_of(workload: CustomWorkload) -> Iterator[MadeObject]:
     """Yield the claim template for channels of a ComputeDomain.
 
-    The daemons that NVIDIA's driver starts follow the pods with a channel, and are left out.
+    The daemons that NVIDIA's driver starts follow the pods with a channel, and are omitted.
     """
     channel = workload.spec.at("channel")
     name = channel.at("resourceClaimTemplate", "name")
@@ -75,7 +75,7 @@ ADAPTERS: Final[dict[tuple[str, str], Adapter]] = {
 
 
 class Unmodelled(NamedTuple):
-    """A field that decides about pods and has no effect here."""
+    """A field that affects pods, but has no effect here."""
 
     kind: str
     place: tuple[str, ...]

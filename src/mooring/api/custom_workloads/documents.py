@@ -1,4 +1,4 @@
-"""A document of a custom workload as documents of the objects that its operator creates."""
+"""Converts a custom workload to documents of the objects that its operator creates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mooring.api.field_path import Place, Segment, render
 
 @dataclass(frozen=True, slots=True)
 class MadeOrigin:
-    """The text of a made object is that of the custom resource."""
+    """The origin of a created object: the text of its custom resource."""
 
     document: Document
     made: MadeObject
@@ -27,7 +27,7 @@ class MadeOrigin:
         return self.document.line
 
     def locate(self, segments: tuple[Segment, ...]) -> Position:
-        """Return the position of what a field is made of, or of the custom resource."""
+        """Return the position of the source of a field, or of the custom resource."""
         return self.document.locate(self.made.written_place(segments) or ())
 
 
@@ -38,12 +38,12 @@ class MadeDocument(NamedTuple):
     made: MadeObject
 
     def written_place(self, place: Place) -> Place | None:
-        """Return where a part of the object is written in the custom resource, if it is."""
+        """Return the path in the custom resource of a part of the object, if it has one."""
         return self.made.written_place(place)
 
 
 class ExpandedWorkload(NamedTuple):
-    """What an operator creates, and what decides about pods and is not modelled."""
+    """What an operator creates, and the fields that matter but are not modelled."""
 
     made: Iterator[MadeDocument]
     remarks: tuple[str, ...]

@@ -18,7 +18,7 @@ _PREFIX: Final = "jobset.sigs.k8s.io"
 
 
 def jobs_of_set(workload: CustomWorkload) -> Iterator[MadeObject]:
-    """Yield the jobs of a JobSet: each replicated job as often as it says."""
+    """Yield the jobs of a JobSet, with all replicas of each replicated job."""
     is_suspended = workload.spec.at("suspend").is_true()
     for replicated in workload.spec.at("replicatedJobs").items():
         count = replicated.at("replicas").count(1)

@@ -1,4 +1,4 @@
-"""Objects that an operator makes of a custom resource, and where each of their parts is written."""
+"""Objects that an operator creates from a custom resource, with the sources of their parts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ OBJECTS_MAX: Final = 100_000  # of one custom resource
 
 
 class MadeObject(NamedTuple):
-    """An object as an operator creates it."""
+    """An object as the operator creates it."""
 
     tree: dict[str, Tree]
     written: tuple[tuple[Place, Place], ...]  # a path in the tree: the path in the custom resource
     is_copy: bool = False  # it differs from an earlier one in names and labels only
 
     def written_place(self, place: Place) -> Place | None:
-        """Return where a part of the object is written; None if the operator sets it."""
+        """Return the path of a part in the custom resource, or None if the operator sets it."""
         for made, written in self.written:
             if place[: len(made)] == made:
                 return (*written, *place[len(made) :])
         return None
 
     def within(self, outer: MadeObject) -> MadeObject:
-        """Return the object with its paths in what its custom resource was made of itself."""
+        """Return the object with paths in the object from which its custom resource was created."""
         paths = ((made, outer.written_place(written)) for made, written in self.written)
         return self._replace(written=tuple((m, w) for m, w in paths if w is not None))
 

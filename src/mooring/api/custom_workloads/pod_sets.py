@@ -1,6 +1,6 @@
-"""Kinds that are sets of pods: a template and a number each.
+"""Kinds with sets of pods, each of which has a template and a number.
 
-The pods are named as their operators name them, with a number where these append random letters.
+Pods have the names that their operators give them, with a number in place of random letters.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _KUEUE: Final = "kueue.x-k8s.io/v1beta1"
 
 
 class PodSets(NamedTuple):
-    """Where a kind has its sets of pods, and what is in a set."""
+    """Where a kind has its sets of pods, and where a set has its fields."""
 
     sets: tuple[str, ...]  # the path of a list or map of them, or of a single one
     pod_name: str  # of {name}, {set} and {index}
@@ -155,7 +155,7 @@ def _pods(
 
 
 def _count(sets: PodSets, pod_set: Written) -> int:
-    """Return how many pods a set has: of Ray's, within its bounds and on several hosts each."""
+    """Return the number of pods of a set; Ray's sets have bounds, and several hosts per replica."""
     if not sets.replicas:
         return 1
     if pod_set.at("suspend").is_true():

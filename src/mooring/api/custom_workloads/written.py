@@ -1,4 +1,4 @@
-"""A custom resource as it is written: values with their paths, of whatever type they turn out."""
+"""Values of a custom resource with their paths, whatever their types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.api.field_path import Place, render
 
 
 class Written(NamedTuple):
-    """A value and its path; None for what is not written."""
+    """A value and its path; None for a missing value."""
 
     value: Tree
     place: Place = ()

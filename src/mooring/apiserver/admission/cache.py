@@ -84,7 +84,7 @@ class ServiceCache:
         self._services: dict[tuple[str, str], tuple[set[str], set[int]]] = {}
 
     def put(self, service: Service) -> None:
-        """Cache what a service has."""
+        """Cache the addresses and ports of a service."""
         self.remove(service)
         spec = service.spec
         addresses = set(spec.cluster_ips) - {HEADLESS, ""}
@@ -94,7 +94,7 @@ class ServiceCache:
         self.node_ports |= ports - {0}
 
     def remove(self, service: Service) -> None:
-        """Forget what a service had."""
+        """Forget the addresses and ports of a service."""
         key = service.metadata.namespace, service.metadata.name
         addresses, ports = self._services.pop(key, (set(), set()))
         self.addresses -= addresses

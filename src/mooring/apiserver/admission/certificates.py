@@ -1,11 +1,11 @@
 """Admission of CertificateSigningRequests and ClusterTrustBundles.
 
-CertificateApproval             who approves or denies needs the verb `approve` on the signer
-CertificateSigning              who writes a certificate needs the verb `sign`
+CertificateApproval             approving or denying needs the verb `approve` on the signer
+CertificateSigning              writing a certificate needs the verb `sign`
 CertificateSubjectRestriction   nobody gets a client certificate for system:masters
-ClusterTrustBundleAttest        who writes a bundle of a signer needs the verb `attest`
+ClusterTrustBundleAttest        writing a bundle of a signer needs the verb `attest`
 
-The server writes who made a request into it, and refuses bytes that are no request.
+The server records the requester in each request, and rejects invalid bytes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WRONG_SIGNATURE = "x509: the signature of the request is not valid"
 
 
 def with_requester(new: Any, user: User) -> Any:
-    """Return a request with the user who made it; other objects stay as they are."""
+    """Return a request with its requester; other objects stay unchanged."""
     if not isinstance(new, CertificateSigningRequest):
         return new
     _parsed(new)
@@ -66,7 +66,7 @@ def _parsed(request: CertificateSigningRequest) -> ParsedRequest:
 def refuse_certificate_write(
     user: User, change: AdmissionAttributes, authorizer: Authorizer
 ) -> str | None:
-    """Return why a user may not write this; None if they may, or if it is of another kind."""
+    """Return why a user may not write the object, or None if they may or it has another kind."""
     if change.operation is Operation.DELETE:
         return None
     if isinstance(change.new, ClusterTrustBundle):

@@ -239,7 +239,7 @@ def without_merged(value: Any, mutated: Any) -> Any | None:
 
 
 class StorageObjects:
-    """Completes new claims and volumes."""
+    """Sets defaults of new claims and volumes."""
 
     def __init__(self, cache: AdmissionCache) -> None:
         self._cache = cache
@@ -253,7 +253,7 @@ class StorageObjects:
         return new
 
     def check_growth(self, request: ResourceRequest, new: Any, old: Any) -> None:
-        """PersistentVolumeClaimResize: raise if a claim grows whose class does not allow it."""
+        """PersistentVolumeClaimResize: raise if a claim grows and its class forbids that."""
         if not isinstance(new, PersistentVolumeClaim) or request.target.subresource or old is None:
             return
         before, after = (each.spec.resources.requests.get("storage") for each in (old, new))
@@ -281,7 +281,7 @@ class StorageObjects:
         return replace(claim, spec=replace(claim.spec, storage_class_name=default.metadata.name))
 
     def _default_class(self) -> StorageClass | None:
-        """Return the newest default class; of two alike, the first by name."""
+        """Return the newest default class; of equally old ones, the first by name."""
         found = [each for each in self._cache.storage_classes.values() if each.is_default]
         found.sort(key=lambda each: each.metadata.name)
         return max(found, key=_born, default=None)

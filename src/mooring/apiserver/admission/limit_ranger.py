@@ -1,4 +1,4 @@
-"""LimitRanger: default resources of containers, and bounds on those of pods and volume claims."""
+"""LimitRanger: default resources of containers, and limits for pods and volume claims."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LimitRanger:
         return pod
 
     def validate(self, request: ResourceRequest, new: object, old: object) -> None:
-        """Raise 403 if a pod or a claim exceeds a bound; of pods only new and resized ones can."""
+        """Raise 403 if a pod or claim exceeds a bound; only new and resized pods can."""
         if not isinstance(new, (Pod, PersistentVolumeClaim)):
             return
         subresource = request.target.subresource

@@ -85,7 +85,7 @@ class QuotaController:
 
     @property
     def _counted(self) -> dict[GroupResource, Resource]:
-        """The resources that quotas may count, custom ones among them."""
+        """The resources that quotas may count, including custom resources."""
         return {
             GroupResource(resource.group, resource.plural): resource
             for resource in self._resources

@@ -73,7 +73,7 @@ def _protected(value: PodGroup) -> PodGroup:
 
 
 def name_of(metadata: ObjectMeta, new_suffix: Callable[[], str]) -> str:
-    """Return the name of a new object, generated before anything is checked."""
+    """Return the name of a new object, which is generated before all checks."""
     if metadata.name or not metadata.generate_name:
         return metadata.name
     prefix = metadata.generate_name.encode()[:GENERATED_PREFIX_MAX]

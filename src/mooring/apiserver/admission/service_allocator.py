@@ -1,10 +1,10 @@
-"""Addresses and node ports of services: given from ranges, and never to two services.
+"""Allocates addresses and node ports of services from ranges, never twice.
 
-The admission cache knows what stored services have. What was given to a service that the cache does
-not know yet is remembered for a while, so that requests at the same time get different ones.
+The admission cache has those of stored services. Recent allocations, which the cache may not have
+yet, are remembered for a while, so that concurrent requests get different ones.
 
-The range of addresses is one of the loopback network by default: a node of this machine can listen
-on each of them without a privilege or an interface.
+By default the addresses are in the loopback network, because a node on this machine can listen on
+each of them without privileges or interfaces.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from mooring.validation.errors import FieldError
 from mooring.validation.errors import invalid as invalid_value
 
 CLUSTER_IP_RANGE: Final = "127.96.0.0/16"
-KUBERNETES_RANGE: Final = "10.0.0.0/24"  # the default of Kubernetes, with its preset
+KUBERNETES_RANGE: Final = "10.0.0.0/24"  # Kubernetes' default, for its preset
 NODE_PORTS: Final = range(30_000, 32_768)
-GIVEN_S: Final = 60.0  # longer than a write takes that was begun
+GIVEN_S: Final = 60.0  # longer than any write takes
 GIVEN_MAX: Final = 10_000
 
 SERVICES = About("services", "Service", "")
@@ -48,15 +48,15 @@ def cluster_ip_range(gates: Gates) -> str:
     return CLUSTER_IP_RANGE if gates.preset is Preset.MOORING else KUBERNETES_RANGE
 
 
-class RecentlyGiven:
-    """What was given to services that may not be stored yet; the oldest are forgotten."""
+class RecentAllocations:
+    """Recent allocations for services that may not be stored yet; the oldest are dropped."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._until: OrderedDict[Hashable, float] = OrderedDict()
 
     def add(self, thing: Hashable) -> None:
-        """Remember a thing."""
+        """Remember an allocation."""
         self._until[thing] = self._monotonic() + GIVEN_S
         self._until.move_to_end(thing)
         if len(self._until) > GIVEN_MAX:
@@ -67,7 +67,7 @@ class RecentlyGiven:
 
 
 class ServiceAllocator:
-    """Gives services their addresses and node ports."""
+    """Allocates the addresses and node ports of services."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class ServiceAllocator:
     ) -> None:
         self._cache = cache
         self._network = IPv4Network(cluster_ips)
-        self._given = RecentlyGiven(monotonic)
+        self._given = RecentAllocations(monotonic)
         self._next = 0
 
     @property
@@ -89,7 +89,7 @@ class ServiceAllocator:
     def allocate(
         self, new: Service, old: Service | None = None, *, is_trial: bool = False
     ) -> Service:
-        """Return the service with all it needs, or raise 422 if something wanted is taken."""
+        """Return the service with all allocations, or raise 422 if a requested one is taken."""
         before = None if old is None else old.spec
         spec = self._with_address(new.spec, before, new.metadata.name, is_trial=is_trial)
         spec = self._with_node_ports(spec, before, new.metadata.name, is_trial=is_trial)
@@ -145,7 +145,7 @@ class ServiceAllocator:
         return found not in (self._network[0], self._network[-1])
 
     def _free_address(self, name: str) -> str:
-        """Return an address that nobody has; the first is for the service `kubernetes`."""
+        """Return a free address; the first of the range is for the service `kubernetes`."""
         usable = self._network.num_addresses - 3
         for step in range(max(0, usable)):
             address = str(self._network[2 + (self._next + step) % usable])
@@ -168,7 +168,7 @@ class ServiceAllocator:
         ports = []
         for position, port in enumerate(spec.ports):
             number = port.node_port
-            # As in Kubernetes, a dry run does not look whether a port can be had.
+            # As in Kubernetes, a dry run does not check whether the port is free.
             if number and number not in had and not is_trial:
                 faults += self._port_faults(number, position)
             if not number:

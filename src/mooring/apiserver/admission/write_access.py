@@ -30,7 +30,7 @@ async def admit_write(
     old: Any = None,
     pod: Pod | None = None,
 ) -> None:
-    """NodeRestriction and RBAC escalation: raise why the user may not write this content."""
+    """Raise if NodeRestriction or RBAC escalation forbids the user to write this content."""
     if server.authorizer is None:
         return
     node = None

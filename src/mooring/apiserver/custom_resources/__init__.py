@@ -1,8 +1,8 @@
-"""Custom resources: what serves them.
+"""Serves custom resources.
 
-manager      follows definitions: which resources are served, conditions, and cleaning up
+manager      follows definitions: served resources, conditions, and cleanup
 collector    garbage collection where custom resources are owners or dependents
-conditions   the conditions of a definition, and names that are accepted
-requests     bodies of requests, and which versions can be asked for
+conditions   the conditions of a definition, and its accepted names
+requests     served versions, and request bodies
 fields       values at JSON paths: printer columns, field selectors, /scale
 """

@@ -1,13 +1,12 @@
 """Garbage collection where custom resources are owners or dependents.
 
-The garbage collector of the controllers knows the kinds of Kubernetes, and leaves alone what a
-custom resource owns. So the server collects there, as it empties namespaces: it reads the store,
-and need not guess whether an owner is only late. Without custom
-resources it does nothing.
+The garbage collector among the controllers knows built-in kinds only, and ignores dependents of
+custom resources. The server collects these itself, as it empties namespaces: it reads the store, so
+it knows whether an owner exists. Without custom resources it does nothing.
 
 Background   dependents are deleted when all their owners are gone
-Foreground   a custom owner with `foregroundDeletion` waits for the dependents that block it
-Orphan       a custom owner with `orphan` waits until nobody refers to it any more
+Foreground   a custom owner with `foregroundDeletion` waits for its blocking dependents
+Orphan       a custom owner with `orphan` waits until no object refers to it any more
 
 An event costs what it changes, however many objects there are: dependents are judged when an owner
 goes or begins to wait, an owner when its last blocking dependent goes.
@@ -66,7 +65,7 @@ class _Metadata(Struct, frozen=True, rename="camel"):
 
 
 class _Traced(Struct, frozen=True):
-    """The part of an object that decides what happens to it."""
+    """The part of an object that matters for garbage collection."""
 
     metadata: _Metadata = _Metadata()
 
@@ -75,7 +74,7 @@ _decode = msgspec.json.Decoder(_Traced).decode
 
 
 class CustomResourceCollector:
-    """Deletes what nobody owns any more."""
+    """Deletes objects whose owners are all gone."""
 
     def __init__(self, server: ServerContext) -> None:
         self.judged = 0  # how often an object was compared with its owners
@@ -222,7 +221,7 @@ class CustomResourceCollector:
             await self._release(resource, known[1], FOREGROUND)
 
     async def _judge(self, uid: str) -> None:
-        """Delete an object whose owners are all gone or wait for it; drop references to others."""
+        """Delete an object if all owners are gone or wait for it, or drop its stale references."""
         known = self._traced.get(uid)
         if known is None or known[1].deletion_timestamp is not None:
             return
@@ -253,7 +252,7 @@ class CustomResourceCollector:
     async def _is_solid(
         self, reference: _Reference, owner: Resource | None, namespace: str
     ) -> bool:
-        """Return whether an owner is there and does not wait, or is of an unknown kind."""
+        """Return whether an owner exists and does not wait, or is of an unknown kind."""
         if owner is None or (owner.namespaced and not namespace):
             return True
         where = namespace if owner.namespaced else ""

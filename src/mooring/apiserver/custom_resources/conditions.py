@@ -1,4 +1,4 @@
-"""The status of a definition: names that are accepted, and conditions."""
+"""The status of a definition: accepted names, and conditions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def with_condition(
     reason: str,
     message: str,
 ) -> CustomResourceDefinition:
-    """Return a definition with a condition; its time changes with its status only."""
+    """Return a definition with a condition, whose time changes only with its status."""
     before = definition.status.conditions or ()
     old = next((each for each in before if each.type == kind), None)
     when = now if old is None or old.status != status else old.last_transition_time
@@ -46,8 +46,8 @@ def with_condition(
 
 
 def with_cleanup(definition: CustomResourceDefinition, now: Timestamp) -> CustomResourceDefinition:
-    """Return a deleted definition that stays until all its objects are gone."""
-    # As in Kubernetes, where the registry of definitions marks them itself.
+    """Return a deleted definition with a finalizer, until all its objects are deleted."""
+    # As in Kubernetes, where the registry of definitions sets the condition.
     generation = definition.metadata.generation - 1
     metadata = replace(
         definition.metadata, deletion_grace_period_seconds=None, generation=generation
@@ -62,7 +62,7 @@ def with_cleanup(definition: CustomResourceDefinition, now: Timestamp) -> Custom
 def accepted(
     definition: CustomResourceDefinition, others: Iterable[CustomResourceDefinition], now: Timestamp
 ) -> CustomResourceDefinition:
-    """Return a definition with the names that no other one in its group has, and what follows."""
+    """Return a definition with accepted names, which no other in its group has, and conditions."""
     names, conflict = _names(definition, list(others))
     new = replace(definition, status=replace(definition.status, accepted_names=names))
     if conflict is not None:

@@ -3,8 +3,8 @@
     path  = 1*step
     step  = "." name | "['" name "']" | "[" index "]" | "[*]" | '[?(@.' name "==" '"' text '")]'
 
-A step may meet several values, and the next step goes on from each. Names may have dots that are
-escaped with a backslash. Kubernetes knows more steps; a path with one of those finds nothing.
+A step may select several values, and the next step applies to each. Backslashes escape dots in
+names. Kubernetes supports more steps; paths with those select nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mooring.validation.custom_resources.definition import definition_of
 from mooring.validation.custom_resources.schema_values import go_number
 from mooring.validation.custom_resources.strategy import NestedFieldError, nested_field
 
-VALUES_MAX: Final = 1000  # of one path
+VALUES_MAX: Final = 1000  # per path
 
 _STEP: Final = re.compile(
     r"""\.(?P<name>(?:\\.|[^.\[\\])+)
@@ -50,7 +50,7 @@ _ALL: Final = _Step()
 
 @lru_cache(maxsize=1024)
 def read_path(text: str) -> tuple[_Step, ...] | None:
-    """Return the steps of a path; None if it has one that is not known."""
+    """Return the steps of a path, or None if one is not supported."""
     steps: list[_Step] = []
     place = 0
     while place < len(text):
@@ -152,7 +152,7 @@ def values_of_fields(value: CustomResource) -> dict[str, str]:
 
 
 def custom_scale(value: CustomResource, kind: Kind) -> Scale:
-    """Return the scale of an object, or raise why it has none."""
+    """Return the scale of an object, or raise an error if it has none."""
     scale = definition_of(kind).version(kind.api_version).scale
     assert scale is not None
     content, metadata = value.content, value.metadata
@@ -178,7 +178,7 @@ def custom_scale(value: CustomResource, kind: Kind) -> Scale:
 
 
 def with_replicas(value: CustomResource, kind: Kind, replicas: int) -> CustomResource:
-    """Return an object with another number of wanted replicas."""
+    """Return an object with another number of replicas in its spec."""
     scale = definition_of(kind).version(kind.api_version).scale
     assert scale is not None
     steps = scale.spec_replicas_path.removeprefix(".").split(".")

@@ -1,10 +1,11 @@
-"""Follows definitions: which custom resources are served, their status, and cleaning up.
+"""Follows definitions: serves their resources, updates their status, and cleans up.
 
     definition written ─► informer ─► names accepted? ─► status written ─► informer ─► served
     definition deleted ─► finalizer, condition ─► objects deleted ─► finalizer removed ─► gone
 
-A definition is compiled once for each of its generations. Its resource is served while its names
-are accepted; a definition that is deleted serves until its last object is gone, but creates none.
+A definition is compiled once per generation. Its resource is served while its names are accepted.
+The resource of a deleted definition is served until its last object is gone, but accepts no new
+objects.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class CustomResourceManager:
         self._cleaning: dict[str, asyncio.Task[None]] = {}
 
     async def load(self) -> None:
-        """Read all definitions, before the server answers requests."""
+        """Read all definitions before the server accepts requests."""
         await self._informer.load()
 
     async def run(self) -> None:
@@ -79,7 +80,7 @@ class CustomResourceManager:
     # --- what is served ---------------------------------------------------------------------------
 
     def on_update(self, value: CustomResourceDefinition) -> None:
-        """Serve a definition as it is now."""
+        """Serve the current form of a definition."""
         name = value.metadata.name
         self._definitions[name] = value
         key = _key(value)
@@ -93,7 +94,7 @@ class CustomResourceManager:
         self._changed.set()
 
     def on_delete(self, value: CustomResourceDefinition) -> None:
-        """Serve a definition no longer; others may have its names."""
+        """Stop serving a definition; others may take its names."""
         self._definitions.pop(value.metadata.name, None)
         if self._served.pop(value.metadata.name, None) is not None:
             self._publish()
@@ -137,7 +138,7 @@ class CustomResourceManager:
     async def _change(
         self, name: str, change: Callable[[CustomResourceDefinition], CustomResourceDefinition]
     ) -> None:
-        """Change a definition, unless it is gone."""
+        """Update a definition, unless it is gone."""
 
         async def changed(old: Any) -> Any:
             new, now = change(old), self._server.now()
@@ -151,7 +152,7 @@ class CustomResourceManager:
                 raise
             return
         if name in self._definitions and new.metadata.finalizers:
-            self._definitions[name] = new  # The next one must know the names that are taken.
+            self._definitions[name] = new  # The next definition must know the names that are taken.
         elif name in self._definitions and new.metadata.deletion_timestamp is None:
             self._definitions[name] = new
 
@@ -169,7 +170,7 @@ class CustomResourceManager:
         self._cleaning.pop(name, None)
 
     async def _delete_objects(self, name: str, definition: CustomResourceDefinition) -> None:
-        """Delete all objects of a definition until none is left, then let it go."""
+        """Delete all objects of a definition until none is left, then remove its finalizer."""
         words = "CustomResource deletion is in progress"
         await self._set(name, TRUE, "InstanceDeletionInProgress", words)
         resource = custom_resource(CompiledDefinition(definition))
@@ -185,7 +186,7 @@ class CustomResourceManager:
             await asyncio.sleep(RETRY_AFTER_S)
 
     async def _left(self, resource: Resource) -> int:
-        """Delete all objects of a resource, and return how many remain."""
+        """Delete all objects of a resource, and return the number of remaining ones."""
         registry = self._server.registry
         page = await list_entries(registry, resource, "", Selection(), ListOptions())
         values, _ = registry.readable(resource, page.entries)
@@ -216,7 +217,7 @@ class CustomResourceManager:
 
 
 def _key(definition: CustomResourceDefinition) -> _Key:
-    """Return what a compiled definition depends on."""
+    """Return the key of a compiled definition: everything that it depends on."""
     metadata, status = definition.metadata, definition.status
     return (
         metadata.uid,

@@ -1,4 +1,4 @@
-"""Requests for custom resources: which can be answered, and the objects in their bodies."""
+"""Requests for custom resources: served versions, and the objects in request bodies."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ from mooring.validation.errors import FieldError
 from mooring.validation.errors import invalid as invalid_value
 from mooring.validation.metadata import METADATA
 
-BRANCHES_OF_A_SIZE = 16  # whose validation takes about as long as all else
+BRANCHES_OF_A_SIZE = 16  # their validation takes about as long as everything else
 
 _REVISION = METADATA.child("resourceVersion")
 _HEAD = ("apiVersion", "kind", "metadata")
 
 
 def has_only_json(resource: Resource) -> bool:
-    """Return whether objects have no protobuf: custom resources, and their definitions."""
+    """Return whether objects have no protobuf form, like custom resources and their definitions."""
     return resource.definition is not None or resource.group == GROUP
 
 
 def check_served(resource: Resource, version: str, verb: str) -> None:
-    """Raise why a version of a custom resource cannot be asked for."""
+    """Raise an error if a version of a custom resource cannot be used."""
     definition = resource.definition
     if definition is None:
         return
@@ -72,7 +72,7 @@ def check_served(resource: Resource, version: str, verb: str) -> None:
 def with_deprecation(
     response: Response | StreamingResponse, resource: Resource, version: str
 ) -> Response | StreamingResponse:
-    """Return a response with the warning of a version that is deprecated."""
+    """Return a response with the warning of a deprecated version."""
     definition = resource.definition
     if definition is None or isinstance(response, StreamingResponse):
         return response
@@ -95,9 +95,9 @@ def about_refused(request: ResourceRequest, errors: Sequence[FieldError]) -> Abo
 def strategy_lane(
     workers: WorkerThreads, request: ResourceRequest, size: int
 ) -> tuple[Callable[..., Any], int]:
-    """Return how the strategy of a custom resource runs: expressions never on the event loop.
+    """Return where the strategy of a custom resource runs: off the event loop for expressions.
 
-    A value that a schema validates by many branches counts as larger than it is.
+    A value that many branches of a schema validate counts as larger than it is.
     """
     version = definition_of(request.kind).version(request.kind.api_version)
     if version.has_rules or not version.is_compiled:
@@ -141,7 +141,7 @@ def _check_kind(tree: Any, request: ResourceRequest) -> None:
 def read_custom_tree(
     tree: dict[str, Any], request: ResourceRequest, duplicates: Iterable[Place] = ()
 ) -> DecodedBody:
-    """Return the object of a tree; unknown fields are handled as the request says."""
+    """Return the object of a tree; the request decides how unknown fields are handled."""
     kind = request.kind
     try:
         metadata, unknown = decode_tree(tree.get("metadata") or {}, ObjectMeta)

@@ -1,4 +1,4 @@
-"""The variable `authorizer` of expressions: asks the server's authorizer about a user."""
+"""The variable `authorizer` of expressions, which asks the server's authorizer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Authorize = Callable[[Access], Decision]
 
 
 class RequestReviewer:
-    """Answers what one user may do; worker threads ask through the event loop."""
+    """Checks what one user may do; worker threads ask through the event loop."""
 
     def __init__(self, user: User, authorize: Authorize | None) -> None:
         self._user = user
@@ -48,7 +48,7 @@ class RequestReviewer:
         return self._decide(access)
 
     def of_service_account(self, namespace: str, name: str) -> RequestReviewer:
-        """Return the same for a service account."""
+        """Return a reviewer for a service account."""
         account = User(service_account_name(namespace, name), service_account_groups(namespace))
         return RequestReviewer(account, self._authorize)
 

@@ -1,4 +1,4 @@
-"""AdmissionReview: what a webhook is asked, and what it answers."""
+"""AdmissionReview: requests to webhooks, and their responses."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _BAD_REQUEST = 400
 
 
 class ReviewError(Exception):
-    """An answer that breaks the rules."""
+    """An invalid response of a webhook."""
 
 
 class AdmissionResponse(NamedTuple):
-    """The answer of a webhook."""
+    """The response of a webhook."""
 
     is_allowed: bool
     status: Mapping[str, Any] | None
@@ -45,14 +45,14 @@ class AdmissionResponse(NamedTuple):
 
 
 def version_for(accepted: tuple[str, ...]) -> str | None:
-    """Return the version of reviews for a webhook: the first that it accepts and we know."""
+    """Return the review version for a webhook: the first that it accepts and Mooring supports."""
     return next((each for each in accepted if each in VERSIONS), None)
 
 
 def encode_review(
     attributes: Attributes, endpoint: ResourceEndpoint, version: str, uid: str
 ) -> bytes:
-    """Return the review of a request."""
+    """Return the review of a request as JSON."""
     request = {
         "uid": uid,
         **request_tree(attributes, endpoint),
@@ -64,7 +64,7 @@ def encode_review(
 
 
 def read_response(data: bytes, version: str, uid: str, *, is_mutating: bool) -> AdmissionResponse:
-    """Return the answer to a review, or raise ReviewError."""
+    """Return the response to a review, or raise ReviewError."""
     try:
         tree = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -125,7 +125,7 @@ def _patch(response: dict[str, Any], version: str, *, is_mutating: bool) -> tupl
 
 
 def rejection(webhook: str, given: Mapping[str, Any] | None) -> StatusError:
-    """Return the response for a request that a webhook denied."""
+    """Return the error for a request that a webhook denied."""
     status = given or {}
     code = status.get("code")
     code = code if isinstance(code, int) and 100 <= code < 600 else 0

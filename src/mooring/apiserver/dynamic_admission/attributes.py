@@ -1,7 +1,7 @@
 """Attributes: a write as policies and webhooks see it.
 
-They see objects as JSON trees, in the version that their rules matched. An object is converted
-when it is first asked for; trees of several versions are kept for the rest of the request.
+They see objects as JSON trees, in the version that their rules matched. An object is converted when
+it is first needed; the trees of all versions are kept for the rest of the request.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ResourceEndpoint(NamedTuple):
 
 
 def endpoint_of(resource: Resource, version: str, subresource: str) -> ResourceEndpoint:
-    """Return the endpoint of a resource, or of its subresource, in a version."""
+    """Return the endpoint of a resource or its subresource in a version."""
     kind, part = resource.kinds[version], subresource_of(subresource)
     group, name = resource.group, resource.plural
     if subresource and part.kind:
@@ -52,9 +52,9 @@ def endpoint_of(resource: Resource, version: str, subresource: str) -> ResourceE
 
 
 class Attributes:
-    """One write, from the decoded body to the decision of all policies and webhooks.
+    """One write, from the decoded body to the decisions of all policies and webhooks.
 
-    `new` and `old` are objects in their hub version, or trees; mutations replace `new` by a tree.
+    `new` and `old` are objects in their hub version, or trees; mutations replace `new` with a tree.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Attributes:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the request, as its operation calls them."""
+        """The options of the request, as the type of its operation."""
         kind = _OPTIONS.get(self.operation)
         if kind is None:
             return {}
@@ -108,15 +108,15 @@ class Attributes:
         return {**given, "kind": kind, "apiVersion": "meta.k8s.io/v1"}
 
     def object(self, endpoint: ResourceEndpoint) -> Any:
-        """Return the tree of the object after the request, None if there is none."""
+        """Return the tree of the object after the request, or None."""
         return self._tree(endpoint, is_old=False)
 
     def old_object(self, endpoint: ResourceEndpoint) -> Any:
-        """Return the tree of the object before the request, None if there is none."""
+        """Return the tree of the object before the request, or None."""
         return self._tree(endpoint, is_old=True)
 
     def replace(self, tree: Any) -> None:
-        """Take a tree as the object from now on."""
+        """Replace the object with a tree."""
         self.new = tree
         self._trees = {key: each for key, each in self._trees.items() if key[0]}
 
@@ -125,7 +125,7 @@ class Attributes:
         return _metadata(self.new)[2], _metadata(self.old)[2]
 
     async def namespace_object(self) -> Any | None:
-        """Return the namespace of the object; None for an object without one."""
+        """Return the Namespace of the object, or None for an object without one."""
         if self._namespace_object is None and self.namespace and not self.is_namespace:
             self._namespace_object = await self.server.namespace(self.namespace)
         return self._namespace_object
@@ -158,12 +158,12 @@ def tree_of(value: Any, api_version: str) -> Any:
 
 
 def _converted(tree: dict[str, Any], api_version: str) -> dict[str, Any]:
-    """Return a tree in another version, in which the kinds that are served as trees are equal."""
+    """Return a tree in another version; kinds that are served as trees only change apiVersion."""
     return {**tree, "apiVersion": api_version}
 
 
 def _metadata(value: Any) -> tuple[str, str, Mapping[str, str] | None]:
-    """Return the name, its prefix and the labels of an object; None if there is no object."""
+    """Return the name, its prefix and the labels of an object, or None."""
     if value is None:
         return "", "", None
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""Evaluate the expressions of a policy about one request.
+"""Evaluates the expressions of a policy for one request.
 
-Evaluations are pure functions of their inputs. Most take microseconds, and run on the event loop.
-One that costs more is begun again in the worker thread of expressions, for a bounded time: so
-neither a policy nor an object can hold up other requests.
+Evaluations are pure functions of their inputs. Most take microseconds and run on the event loop.
+One that costs more is restarted in the worker thread for expressions, with a time limit, so neither
+a policy nor an object can delay other requests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mooring.cel.admission import (
 )
 from mooring.cel.lang.metering import Interrupted, Meter
 
-LOOP_COST_MAX = 20_000  # of the expressions of one step that are evaluated on the event loop
+LOOP_COST_MAX = 20_000  # of one step on the event loop
 WORKER_S_MAX = 10.0
 INTERRUPTED = "operation interrupted"
 _TOO_LONG = "it takes longer than the event loop may"
@@ -50,14 +50,14 @@ async def evaluated(attributes: Attributes, step: Step[T]) -> T:
 
 
 class _LoopMeter(Meter):
-    """Ends evaluations that are too much for the event loop."""
+    """Interrupts evaluations that cost too much for the event loop."""
 
     def __init__(self) -> None:
         super().__init__()
         self._left = LOOP_COST_MAX
 
     def check(self) -> None:
-        """End an evaluation that is long by itself."""
+        """Interrupt a single evaluation that costs too much."""
         raise Interrupted(_TOO_LONG)
 
     def record(
@@ -67,7 +67,7 @@ class _LoopMeter(Meter):
         start_s: float,  # noqa: ARG002
         costs: tuple[int, ...] = (),
     ) -> None:
-        """End evaluations that are long all together."""
+        """Interrupt evaluations that together cost too much."""
         self._left -= sum(costs)
         if self._left < 0:
             raise Interrupted(_TOO_LONG)
@@ -99,7 +99,7 @@ async def inputs_of(
 
 
 def request_tree(attributes: Attributes, endpoint: ResourceEndpoint) -> dict[str, Any]:
-    """Return a request as an AdmissionRequest has it, without its objects and its uid."""
+    """Return a request as an AdmissionRequest, without its objects and its uid."""
     asked, part = attributes.endpoint, attributes.subresource
     found: dict[str, Any] = {
         "kind": _kind_tree(endpoint),
@@ -152,17 +152,17 @@ def _namespace_tree(namespace: Any) -> dict[str, Any]:
 
 
 class Matching(NamedTuple):
-    """Whether the match conditions hold; an error if that cannot be said."""
+    """Whether the match conditions hold, or the error of their evaluation."""
 
     matches: bool
     error: str = ""
 
 
 def check_conditions(program: PolicyProgram, inputs: Inputs, meter: Meter) -> Matching:
-    """Return whether no match condition is false; errors count as the failure policy says."""
+    """Return whether no match condition is false; the failure policy decides about errors."""
     if not program.conditions:
         return Matching(True)
-    # They see neither the namespace, nor, in a policy, the endpoint that its rules matched.
+    # They see neither the namespace nor, in a policy, the endpoint that its rules matched.
     values = {**inputs.values, **inputs.authorizer, "namespaceObject": None}
     budget = MATCH_CONDITIONS_BUDGET
     evaluator = Evaluator(values, program.variables, budget=budget, meter=meter)
@@ -192,7 +192,7 @@ def _aggregate(errors: list[str]) -> str:
 
 
 class PolicyDecision(NamedTuple):
-    """What a policy decides by one of its validations."""
+    """The decision of one validation of a policy."""
 
     is_denied: bool
     message: str = ""
@@ -200,7 +200,7 @@ class PolicyDecision(NamedTuple):
 
 
 class AnnotationResult(NamedTuple):
-    """The value of an audit annotation, or its error; neither if it is left out."""
+    """The value of an audit annotation or its error; neither if it is omitted."""
 
     key: str
     value: str = ""
@@ -251,7 +251,7 @@ def validate_policy(program: PolicyProgram, inputs: Inputs, meter: Meter) -> Val
 def _decisions(
     program: PolicyProgram, answers: list[Answer], inputs: Inputs, budget: int, meter: Meter
 ) -> tuple[PolicyDecision, ...]:
-    """Return the decisions; messages are evaluated with what is left of the budget."""
+    """Return the decisions; messages are evaluated with the rest of the cost budget."""
     teller = Evaluator(inputs.values, program.variables, budget=budget, meter=meter)
     messages: list[Answer | None] = [None] * len(answers)
     spent = ""
@@ -278,7 +278,7 @@ def _decisions(
 
 
 def _message(told: Answer | None) -> str:
-    """Return the value of a message expression; "" if it cannot be used."""
+    """Return the value of a message expression, or "" if it is unusable."""
     if told is None or told.error or not isinstance(told.value, str):
         return ""
     text = told.value.strip()

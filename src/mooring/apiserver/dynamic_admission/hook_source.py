@@ -1,13 +1,13 @@
-"""The policies and webhooks of the cluster, as requests need them; an informer feeds them.
+"""The policies and webhooks of the cluster, indexed for requests; an informer feeds them.
 
     policies, bindings ─┐
                         ├─ hooks ─ index: hooks that may be about a request, by its endpoint
     webhooks ───────────┘
 
-The index is made on demand and forgotten with every change. A request for which there is no hook
-costs one look-up; a server without hooks not even that.
+The index is built on demand and dropped with every change. A request without matching hooks costs
+one look-up; on a server without hooks it costs nothing.
 
-# hook: a policy with its bindings, or a webhook, and the criteria by which it is chosen
+# hook: a policy with its bindings, or a webhook, with its match criteria
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ NO_MATCH: Final = MatchResources()
 
 
 class Hook:
-    """What may be called for a request."""
+    """A policy or webhook that may be called for a request."""
 
     def __init__(self, criteria: MatchCriteria, compile_: Callable[[], PolicyProgram]) -> None:
         self.criteria = criteria
@@ -61,7 +61,7 @@ class Hook:
         self._program: asyncio.Future[PolicyProgram] | None = None
 
     async def program(self, attributes: Attributes) -> PolicyProgram:
-        """Return the compiled expressions; who asks first compiles them, in a worker thread."""
+        """Return the compiled expressions; the first call compiles them in a worker thread."""
         known = self._program
         if known is not None and not (known.done() and known.cancelled()):
             return await asyncio.shield(known)
@@ -70,7 +70,7 @@ class Hook:
         self._program = asyncio.ensure_future(work)
         try:
             return await asyncio.shield(self._program)
-        except Exception:  # such as too many requests: the next request tries again
+        except Exception:  # such as too many requests; the next request tries again
             self._program = None
             raise
 
@@ -118,7 +118,7 @@ H = TypeVar("H", bound=Hook)
 
 
 class HookIndex(Generic[H]):
-    """Hooks of one sort, and which of them may be about a request."""
+    """All hooks of one type, and which of them may match a request."""
 
     def __init__(self, make: Callable[[], Iterable[H]]) -> None:
         self._make = make
@@ -126,12 +126,12 @@ class HookIndex(Generic[H]):
         self._index: dict[tuple[Any, ...], tuple[H, ...]] = {}
 
     def forget(self) -> None:
-        """Make the hooks anew when they are next asked for."""
+        """Drop the index, which is rebuilt when it is next needed."""
         self._hooks = None
         self._index.clear()
 
     def hooks_for(self, attributes: Attributes) -> tuple[H, ...]:
-        """Return the hooks that may be about a request."""
+        """Return the hooks that may match a request."""
         if self._hooks is None:
             self._hooks = tuple(self._make())
         if not self._hooks:
@@ -141,7 +141,7 @@ class HookIndex(Generic[H]):
             attributes.subresource,
             attributes.operation,
             bool(attributes.namespace),
-            # Other versions of a custom resource may have come since.
+            # A custom resource may have got other versions since.
             getattr(attributes.server.resources, "generation", 0),
         )
         found = self._index.get(key)
@@ -154,7 +154,7 @@ class HookIndex(Generic[H]):
 
 
 class HookSource:
-    """All hooks; an EventHandler of the objects that they are made of."""
+    """All hooks; an EventHandler of the objects that configure them."""
 
     def __init__(self) -> None:
         self.objects: dict[type, dict[str, Any]] = {kind: {} for kind in _KINDS}
@@ -166,12 +166,12 @@ class HookSource:
         self.is_empty = True
 
     def on_update(self, value: Any) -> None:
-        """Take an object, new or changed."""
+        """Add or update an object."""
         self.objects[type(value)][value.metadata.name] = value
         self._changed()
 
     def on_delete(self, value: Any) -> None:
-        """Forget an object."""
+        """Remove an object."""
         self.objects[type(value)].pop(value.metadata.name, None)
         self._changed()
 

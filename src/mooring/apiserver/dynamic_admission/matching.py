@@ -1,9 +1,9 @@
-"""Which requests a policy, a binding or a webhook is about.
+"""Which requests a policy, a binding or a webhook matches.
 
     namespace selector ─ object selector ─ excluded rules ─ rules ─ rules in equivalent versions
 
-With the match policy Equivalent, a rule also means the same objects in other versions: the request
-is then shown in the version of the rule.
+With the match policy Equivalent, a rule also matches requests for the same objects in other
+versions; the policy or webhook then sees the request in the version of the rule.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class MatchCriteria(NamedTuple):
 
 
 async def match_request(criteria: MatchCriteria, attributes: Attributes) -> ResourceEndpoint | None:
-    """Return the endpoint in whose version a request is shown, None if it is not meant.
+    """Return the endpoint in whose version the hook sees a request, or None without a match.
 
     Raises StatusError if a selector cannot be evaluated.
     """
@@ -72,7 +72,7 @@ async def match_request(criteria: MatchCriteria, attributes: Attributes) -> Reso
 
 
 def may_match(criteria: MatchCriteria, attributes: Attributes) -> bool:
-    """Return whether requests like this may be meant, whatever their objects and names."""
+    """Return whether requests like this may match, whatever their objects and names."""
     if not criteria.rules:
         return criteria.matches_without_rules
     endpoints = [attributes.endpoint]
@@ -109,7 +109,7 @@ def _match_rules(
 
 
 def equivalents_of(attributes: Attributes) -> list[ResourceEndpoint]:
-    """Return the other endpoints through which the same objects are written."""
+    """Return the other endpoints that write the same objects."""
     resource, resources = attributes.request.resource, attributes.server.resources
     return [
         endpoint
@@ -130,7 +130,7 @@ def _names(rule: AnyRule, name: str) -> bool:
 
 
 def _fits(rule: AnyRule, attributes: Attributes, endpoint: ResourceEndpoint) -> bool:
-    """Return whether a rule means an operation on an endpoint, whatever the name."""
+    """Return whether a rule matches an operation on an endpoint, whatever the name."""
     return (
         _has(rule.operations, attributes.operation)
         and _has(rule.api_groups, endpoint.group)
@@ -163,7 +163,7 @@ def _has_scope(scope: str | None, attributes: Attributes) -> bool:
 
 
 def _selector(selector: LabelSelector | None) -> Selector:
-    """Return a selector that can be matched; none selects nothing."""
+    """Return a selector that can be evaluated; no selector selects nothing."""
     found = NOTHING if selector is None else read_selector(selector)
     if isinstance(found, SelectorFault):
         raise internal(found.text)

@@ -1,4 +1,4 @@
-"""Objects as mutating policies and webhooks return them: patched, read, and defaulted again."""
+"""Applies the changes of mutating policies and webhooks: patches, decodes and defaults objects."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ _TEST_FAILED = "test failed"
 
 
 class MutationError(Exception):
-    """Why an object cannot be changed."""
+    """An object cannot be changed as requested."""
 
 
 def take_tree(
     attributes: Attributes, endpoint: ResourceEndpoint, tree: Any, *, is_strict: bool
 ) -> bool:
-    """Take a changed tree as the object of a request, with defaults; return whether it differs.
+    """Replace the object of a request with a changed tree and its defaults; return if it differs.
 
-    Raises 500 if it is no object of its kind; `is_strict`: or has unknown fields. Custom objects
-    lose theirs, as Kubernetes reads them into no type that could know them.
+    Raises 500 for a tree that is not an object of its kind or, with `is_strict`, has unknown
+    fields. Custom objects lose unknown fields, because Kubernetes has no type to check them
+    against.
     """
     server, before = attributes.server, attributes.new
     if isinstance(before, dict) or not _is_stored(attributes, endpoint):
-        attributes.replace(tree)  # a body that is not stored
+        attributes.replace(tree)  # the body of a request that is not stored
         return bool(tree != before)
     is_custom = attributes.request.resource.definition is not None
     request = replace(
@@ -63,7 +64,7 @@ def take_tree(
 
 
 def _is_stored(attributes: Attributes, endpoint: ResourceEndpoint) -> bool:
-    """Return whether the object of a request is one of its resource, not of a subresource."""
+    """Return whether a request has an object of its resource, and not of a subresource."""
     kind = attributes.request.resource.kinds.get(endpoint.version)
     return kind is not None and (kind.api_version, kind.name) == (
         endpoint.api_version,
@@ -72,7 +73,7 @@ def _is_stored(attributes: Attributes, endpoint: ResourceEndpoint) -> bool:
 
 
 def patched_tree(tree: Any, operations: list[dict[str, Any]]) -> Any | None:
-    """Return a tree after a JSON patch, None if a `test` of it failed; raises MutationError."""
+    """Return a tree after a JSON patch, or None if a `test` failed; raises MutationError."""
     try:
         return json_patch(tree, operations)
     except PatchRefused as refused:
@@ -83,7 +84,7 @@ def patched_tree(tree: Any, operations: list[dict[str, Any]]) -> Any | None:
 
 
 def shape_for(attributes: Attributes, endpoint: ResourceEndpoint) -> Shape:
-    """Return how objects of an endpoint are merged, or raise 503 if that is not known."""
+    """Return how to merge objects of an endpoint, or raise 503 if that is unknown."""
     kind = attributes.request.resource.kinds.get(endpoint.version)
     shape = None if kind is None else shape_of_kind(kind)
     if shape is None:
@@ -114,7 +115,7 @@ def applied_tree(
 
 
 def _atomics(shape: Shape, value: Tree, place: str = "") -> Iterator[str]:
-    """Yield the places of atomic lists, maps and structs: changing a part would lose the rest."""
+    """Yield the paths of atomic lists, maps and structs, which a partial change would replace."""
     if isinstance(value, dict) and shape.map is not None:
         if shape.map.is_atomic:
             yield place

@@ -1,7 +1,7 @@
-"""MutatingAdmissionPolicy: change the objects of requests by apply configurations and JSON patches.
+"""MutatingAdmissionPolicy: changes objects with apply configurations and JSON patches.
 
-All policies that are about a request are found first; then they change its object one after the
-other. A policy that fails refuses the request, unless its failure policy is Ignore.
+All policies that match a request are collected first; then each changes the object in turn. A
+policy that fails rejects the request, unless its failure policy is Ignore.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PolicyInvocation(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What identifies it in the second round."""
+        """The identity of the invocation in the second round."""
         metadata = {} if self.param is None else self.param.get("metadata", {})
         where = metadata.get("namespace", ""), metadata.get("name", "")
         return self.hook.name, self.binding.metadata.name, *where
@@ -71,7 +71,7 @@ class PolicyInvocation(NamedTuple):
 
 
 class _PolicyError(NamedTuple):
-    """Why a policy refuses a request."""
+    """Why a policy rejects a request."""
 
     hook: PolicyHook
     binding: str
@@ -90,7 +90,7 @@ class _PolicyError(NamedTuple):
 async def mutate_by_policies(
     attributes: Attributes, hooks: tuple[PolicyHook, ...], context: ReinvocationContext
 ) -> None:
-    """Change the object of a request, or raise why it is refused."""
+    """Change the object of a request, or raise the error that rejects it."""
     errors: list[_PolicyError] = []
     invocations: list[PolicyInvocation] = []
     for hook in hooks:
@@ -150,7 +150,7 @@ async def _invoke(
     context: ReinvocationContext,
     errors: list[_PolicyError],
 ) -> None:
-    """Let a policy change the object; what fails is noted, and its other mutations go on."""
+    """Apply a policy to the object; after a failure, its other mutations are still applied."""
     hook, endpoint = invocation.hook, invocation.endpoint
     program = await hook.program(attributes)
     inputs = await inputs_of(attributes, endpoint, invocation.param)
@@ -195,7 +195,7 @@ def _mutated(
     endpoint: ResourceEndpoint,
     meter: Meter,
 ) -> Any | None:
-    """Return the tree after one mutation, None if it changes nothing; raises MutationError."""
+    """Return the tree after one mutation, or None if nothing changes; raises MutationError."""
     mutation = program.mutations[number]
     if mutation.compiled.error:
         raise MutationError(mutation.compiled.error)

@@ -1,7 +1,7 @@
-"""Who may write a policy with parameters: only who may read these parameters.
+"""Checks that authors of policies with parameters may read these parameters.
 
-A policy shows its parameters to everybody whom it refuses something. So its author must be able to
-read all objects of the kind, and the author of a binding those that it refers to.
+A policy can reveal its parameters to everybody whose requests it rejects. So its author must be
+able to read all objects of the kind, and the author of a binding the objects that it refers to.
 """
 
 from __future__ import annotations
@@ -105,6 +105,6 @@ def _refused(request: ResourceRequest, new: Any, path: Path, why: str) -> Status
 
 
 def _shown(user: User) -> str:
-    """Return a user as Go prints its struct."""
+    """Return a user as Go prints the struct."""
     extra = " ".join(f"{key}:[{' '.join(values)}]" for key, values in sorted(user.extra.items()))
     return f"&{{{user.name} {user.uid} [{' '.join(user.groups)}] map[{extra}]}}"

@@ -1,4 +1,4 @@
-"""The parameters of a policy, as a binding refers to them."""
+"""Finds the parameters of a policy to which a binding refers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from mooring.apiserver.resources import Resource, Resources
 from mooring.apiserver.verbs.list import ListOptions, ReadingInTurn, list_entries
 from mooring.apiserver.verbs.selectors import read_selection
 
-PARAMS_MAX = 1000  # objects that one selector may find; more refuse the request
+PARAMS_MAX = 1000  # objects that one selector may find; with more, the request is rejected
 
 
 class ConfigurationError(Exception):
-    """Why a policy or its binding cannot be evaluated."""
+    """A policy or its binding cannot be evaluated."""
 
 
 def find_param_resource(resources: Resources, kind: ParamKind) -> Resource | None:
-    """Return the resource of a kind, None if the server does not serve it."""
+    """Return the resource of a kind, or None if the server does not serve it."""
     group, _, version = kind.api_version.rpartition("/")
     for resource in resources:
         found = resource.kinds.get(version)
@@ -32,7 +32,7 @@ def find_param_resource(resources: Resources, kind: ParamKind) -> Resource | Non
 async def collect_params(
     attributes: Attributes, kind: ParamKind | None, ref: ParamRef | None
 ) -> list[Any]:
-    """Return the parameters for a binding: trees, or one None if it has none.
+    """Return the parameters of a binding as trees; a single None if it has no parameters.
 
     An empty list means that the binding does not apply. Raises ConfigurationError.
     """

@@ -4,7 +4,7 @@
                       … ValidatingAdmissionPolicy ─ ValidatingAdmissionWebhook ─ ResourceQuota
     delete, connect   MutatingAdmissionWebhook ─ ValidatingAdmissionPolicy ─ …Webhook
 
-They never see their own kinds, so that no policy can make itself unremovable, nor reviews.
+They never see reviews or their own kinds, so no policy can prevent its removal.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DynamicAdmission:
         self._informer = StoreInformer(registry, watched, self.source, keeps_last=True)
 
     async def prepare(self) -> None:
-        """Read all policies and webhooks, before the server answers."""
+        """Read all policies and webhooks before the server accepts requests."""
         await self._informer.load()
 
     async def run(self) -> None:
@@ -59,7 +59,7 @@ class DynamicAdmission:
 
 
 def has_hooks(server: ServerContext, request: ResourceRequest) -> bool:
-    """Return whether any policy or webhook may be about a request."""
+    """Return whether any policy or webhook may match a request."""
     dynamic = server.dynamic
     return not (dynamic is None or dynamic.source.is_empty or request.target.group == GROUP)
 
@@ -67,9 +67,9 @@ def has_hooks(server: ServerContext, request: ResourceRequest) -> bool:
 async def mutate_write(
     server: ServerContext, request: ResourceRequest, operation: str, new: Any, old: Any = None
 ) -> Any | None:
-    """Return a written object as policies and webhooks change it, None if they leave it alone.
+    """Return the object as policies and webhooks changed it, or None if they did not.
 
-    The object is in its hub version and has defaults. Raises if one of them refuses it.
+    The object is in its hub version and has defaults. Raises if one of them rejects it.
     """
     if not has_hooks(server, request):
         return None
@@ -81,7 +81,7 @@ async def mutate_write(
 async def validate_write(
     server: ServerContext, request: ResourceRequest, operation: str, new: Any, old: Any = None
 ) -> None:
-    """Raise if a policy or a webhook refuses a write."""
+    """Raise if a policy or a webhook rejects a write."""
     if request.target.group == GROUP:
         await check_param_access(server, request, new, old)
     elif has_hooks(server, request):
@@ -96,7 +96,7 @@ async def admit_deletion(
     options: Struct,
     is_dry_run: bool,
 ) -> None:
-    """Raise if a policy or a webhook refuses a deletion."""
+    """Raise if a policy or a webhook rejects a deletion."""
     if not has_hooks(server, request):
         return
     attributes = Attributes(
@@ -115,9 +115,9 @@ async def admit_deletion(
 async def admit_part(
     server: ServerContext, request: ResourceRequest, operation: str, body: Any, old: Any = None
 ) -> None:
-    """Raise if a policy or a webhook refuses a request whose body is not stored.
+    """Raise if a policy or a webhook rejects a request whose body is not stored.
 
-    Such as a binding or an eviction. Mutations of these bodies have no effect.
+    Such requests are bindings and evictions. Mutations of their bodies have no effect.
     """
     if has_hooks(server, request):
         attributes = Attributes(server, request, operation, new=body, old=old)
@@ -128,7 +128,7 @@ async def admit_part(
 async def admit_connection(
     server: ServerContext, request: ResourceRequest, fields: Iterable[tuple[str, str]]
 ) -> None:
-    """Raise if a policy or a webhook refuses a connection to a container."""
+    """Raise if a policy or a webhook rejects a connection to a container."""
     if has_hooks(server, request):
         await admit_part(server, request, CONNECT, _connection_options(request, fields))
 
@@ -136,7 +136,7 @@ async def admit_connection(
 def _connection_options(
     request: ResourceRequest, fields: Iterable[tuple[str, str]]
 ) -> dict[str, Any]:
-    """Return the PodExecOptions of a query, or those of another connection."""
+    """Return the options in a query, such as PodExecOptions."""
     kind = subresource_of(request.target.subresource).kind
     found: dict[str, Any] = {"kind": kind, "apiVersion": request.target.version}
     for name, value in fields:

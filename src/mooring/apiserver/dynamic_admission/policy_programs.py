@@ -1,7 +1,7 @@
-"""Policies as programs: their expressions, compiled once for each version of a policy.
+"""The compiled expressions of policies, once for each version of a policy.
 
-An expression that does not compile, which validation let pass in an older version, fails when it
-is evaluated, as its policy's failure policy says.
+An expression that does not compile, because it passed the validation of an older version, fails
+when it is evaluated; the failure policy decides what happens then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NamedCondition(NamedTuple):
 
 
 class CompiledValidation(NamedTuple):
-    """A validation, and the expression of its message if it has one."""
+    """A validation, with its message expression if it has one."""
 
     validation: Validation
     compiled: CompiledExpression
@@ -119,7 +119,7 @@ def compile_mutating(policy: MutatingAdmissionPolicy) -> PolicyProgram:
 
 
 def compile_conditions(webhook: AnyWebhook) -> PolicyProgram:
-    """Return the match conditions of a webhook, which know neither parameters nor variables."""
+    """Return the match conditions of a webhook, which have neither parameters nor variables."""
     compiler = AdmissionCompiler(composes=False)
     found = _conditions(compiler, webhook.match_conditions, Declared())
     return PolicyProgram(webhook.failure_policy or FAIL, conditions=found)

@@ -1,7 +1,7 @@
-"""Reinvocation: who changed an object early may look again at what others made of it.
+"""Reinvocation: policies and webhooks may run again after others have changed the object.
 
-All mutating policies and webhooks run once, in order. If one of them changed the object after
-another with the policy IfNeeded had run, that one runs again, in a second round; there is no third.
+All mutating policies and webhooks run once, in order. One with the reinvocation policy IfNeeded
+runs again in a second round if another has changed the object since. There is no third round.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from typing import Any
 
 
 class ReinvocationContext:
-    """What policies, or webhooks, have done with one request."""
+    """What the policies, or the webhooks, have done to one request."""
 
     def __init__(self) -> None:
         self.is_reinvoke = False
         self.should_reinvoke = False
-        self._invoked: set[Hashable] = set()  # so far, of those that may run again
+        self._invoked: set[Hashable] = set()  # of those that may run again
         self._again: set[Hashable] = set()
         self._last: Any = None
 
     def begin(self, value: Any) -> None:
-        """Begin a round; in the second one, something else may have changed the object."""
+        """Begin a round; before the second one, others may have changed the object."""
         if self.is_reinvoke and self._last != value:
             self._require()
 
     def end(self, value: Any) -> None:
-        """End a round with an object."""
+        """End a round with the resulting object."""
         self._last = value
 
     def may_run(self, key: Hashable) -> bool:
-        """Return whether it is its turn."""
+        """Return whether a hook may run in this round."""
         return not self.is_reinvoke or key in self._again
 
     def note(self, key: Hashable, *, is_changed: bool, if_needed: bool) -> None:
-        """Note that one of them has run."""
+        """Record that a hook has run."""
         if is_changed:
             self._require()
             self.should_reinvoke = True

@@ -1,4 +1,4 @@
-"""The address behind a port of a service: of one of its ready endpoints, each in turn."""
+"""Resolves a port of a service to the address of a ready endpoint, each in turn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _turns = count()
 async def resolve_service(
     server: ServerContext, namespace: str, name: str, port: int
 ) -> tuple[str, int]:
-    """Return the host and port of an endpoint of a service, or raise why there is none."""
+    """Return the host and port of an endpoint of a service, or raise an error."""
     services = server.resources.find("", "v1", "services")
     if services is None:
         raise service_error(f"services {go_quote(name)} not found: this server has no services")

@@ -1,7 +1,7 @@
-"""ValidatingAdmissionPolicy: evaluate the policies that are about a request, and decide.
+"""ValidatingAdmissionPolicy: evaluates the policies that match a request.
 
-A policy whose selectors, parameters or expressions fail decides as its failure policy says. What
-a binding does with a failed validation are its actions: refuse, warn, or put it into the audit log.
+If selectors, parameters or expressions of a policy fail, its failure policy decides. The actions of
+a binding say what a failed validation does: deny the request, warn, or appear in the audit log.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CODES = {
 
 
 class Denial(NamedTuple):
-    """Why a policy refuses a request; without a binding, its own configuration is faulty."""
+    """Why a policy denies a request; without a binding, because its configuration is invalid."""
 
     policy: str
     binding: str
@@ -50,7 +50,7 @@ class Denial(NamedTuple):
 
 
 class _Findings:
-    """What all policies together find about a request."""
+    """The findings of all policies about a request."""
 
     def __init__(self) -> None:
         self.denials: list[Denial] = []
@@ -58,7 +58,7 @@ class _Findings:
 
 
 async def validate_by_policies(attributes: Attributes, hooks: tuple[PolicyHook, ...]) -> None:
-    """Raise if a policy refuses a request; note warnings and audit annotations."""
+    """Raise if a policy denies a request; record warnings and audit annotations."""
     found = _Findings()
     for hook in hooks:
         try:
@@ -75,7 +75,7 @@ async def validate_by_policies(attributes: Attributes, hooks: tuple[PolicyHook, 
 
 
 def denied(attributes: Attributes, denial: Denial) -> StatusError:
-    """Return the response for a refused request."""
+    """Return the error for a denied request."""
     by = f" with binding '{denial.binding}'" if denial.binding else ""
     text = f"ValidatingAdmissionPolicy '{denial.policy}'{by} denied request: {denial.message}"
     status = attributes.forbidden(text).status

@@ -1,7 +1,8 @@
-"""Calls of webhooks: one POST over TLS, within a deadline, to a bounded answer; no redirects.
+"""Calls webhooks: one POST over TLS, with a deadline, a bounded response and no redirects.
 
-Connections are kept for a while, as a handshake takes longer than most calls. A webhook behind a
-service is found through the endpoints of the service; its certificate is for NAME.NAMESPACE.svc.
+Connections are reused for a while, because a handshake takes longer than most calls. For a webhook
+behind a service, the client connects to an endpoint of the service and verifies a certificate for
+NAME.NAMESPACE.svc.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from mooring.validation.admission_webhook import DEFAULT_PORT, TIMEOUT_S, TIMEOU
 
 ANSWER_BYTES_MAX = 8 * 1024 * 1024
 IDLE_S = 30.0
-IDLE_MAX = 2  # connections that are kept for one webhook
-PLACES_MAX = 200  # webhooks for which connections are kept
+IDLE_MAX = 2  # idle connections per webhook
+PLACES_MAX = 200  # webhooks with idle connections
 DEADLINE_EXCEEDED = "context deadline exceeded"
 
 _BOUNDS = ClientBounds(
@@ -43,11 +44,11 @@ Resolve = Callable[[str, str, int], Coroutine[Any, Any, tuple[str, int]]]
 
 
 class CallError(Exception):
-    """Why a webhook could not be called."""
+    """A webhook could not be called."""
 
 
 class Place(NamedTuple):
-    """Where a webhook runs: as HTTP names it, and the host and port that are connected to."""
+    """Where a webhook runs: its name in HTTP, and the host and port to connect to."""
 
     authority: str
     path: str
@@ -67,7 +68,7 @@ class WebhookClient:
         self._idle: dict[Place, list[Connection]] = {}  # oldest first
 
     async def call(self, webhook: AnyWebhook, body: bytes, resolve: Resolve) -> bytes:
-        """Return the answer to a review, or raise CallError.
+        """Return the response to a review, or raise CallError.
 
         `resolve` returns the address of a service's port.
         """
@@ -92,7 +93,7 @@ class WebhookClient:
         raise CallError(f"Post {go_quote(f'{url}?timeout={timeout_s}s')}: {why}")
 
     def close(self) -> None:
-        """Close all connections that are kept."""
+        """Close all idle connections."""
         while self._idle:
             self._forget_oldest()
 
@@ -112,7 +113,7 @@ class WebhookClient:
                 answer = await connection.send(head.encode() + body)
             except ClientError:
                 if connection.is_reused and not connection.has_heard:
-                    continue  # The webhook closed it meanwhile.
+                    continue  # The webhook has closed it.
                 raise
             except asyncio.CancelledError:
                 connection.abort()
@@ -155,7 +156,7 @@ class WebhookClient:
 
 
 async def _place(webhook: AnyWebhook, resolve: Resolve) -> Place:
-    """Return where a webhook runs now."""
+    """Return where a webhook runs at the moment."""
     config = webhook.client_config
     if config.service is not None:
         service = config.service
@@ -181,11 +182,11 @@ def url_of(webhook: AnyWebhook) -> str:
 
 
 class _ServiceError(Exception):
-    """Why a service has no address."""
+    """A service has no usable address."""
 
 
 class _StatusError(ClientError):
-    """A webhook answered with an error."""
+    """A webhook responded with an error status."""
 
 
 def service_error(text: str) -> Exception:
@@ -195,7 +196,7 @@ def service_error(text: str) -> Exception:
 
 @lru_cache(maxsize=PLACES_MAX)
 def _tls_context(ca_bundle: str) -> ssl.SSLContext:
-    """Return a context that trusts the authorities of a bundle, or else those of the system."""
+    """Return a TLS context that trusts the authorities of a bundle, or those of the system."""
     if not ca_bundle:
         return ssl.create_default_context()
     try:

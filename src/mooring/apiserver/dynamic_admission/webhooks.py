@@ -1,8 +1,8 @@
 """MutatingAdmissionWebhook and ValidatingAdmissionWebhook.
 
-Mutating webhooks are called one after the other, each with the object as the last one left it;
-validating ones at the same time. A webhook that cannot be called refuses the request, unless its
-failure policy is Ignore. One that does not promise to have no side effects refuses a dry run.
+Mutating webhooks are called one after the other, each with the object that the previous one
+returned; validating ones are called in parallel. A failed call rejects the request, unless the
+failure policy is Ignore. Dry runs are rejected if a webhook may have side effects.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from mooring.apiserver.http.status import StatusError, bad_request, internal
 from mooring.cel.lang.metering import Interrupted
 from mooring.kit.go_quote import go_quote
 
-CALLS_MAX = 16  # of validating webhooks at the same time, for one request
+CALLS_MAX = 16  # parallel calls of validating webhooks for one request
 MUTATION_KEY = "mutation.webhook.admission.k8s.io/round_{round}_index_{index}"
 MUTATING_OPEN_KEY = "failed-open.mutation.webhook.admission.k8s.io/round_{round}_index_{index}"
 VALIDATING_OPEN_KEY = "failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}"
 
 
 async def matched_endpoint(attributes: Attributes, hook: WebhookHook) -> ResourceEndpoint | None:
-    """Return the endpoint in whose version a webhook is asked, None if it is not asked."""
+    """Return the endpoint in whose version to call a webhook, or None if it does not match."""
     endpoint = await match_request(hook.criteria, attributes)
     if endpoint is None or not hook.webhook.match_conditions:
         return endpoint
@@ -72,7 +72,7 @@ async def matched_endpoint(attributes: Attributes, hook: WebhookHook) -> Resourc
 async def _call(
     client: WebhookClient, attributes: Attributes, hook: WebhookHook, endpoint: ResourceEndpoint
 ) -> AdmissionResponse:
-    """Return what a webhook answers, or raise CallError; 400 if it cannot do a dry run."""
+    """Return the response of a webhook, or raise CallError, or 400 for an impossible dry run."""
     webhook = hook.webhook
     if attributes.is_dry_run and webhook.side_effects not in NO_SIDE_EFFECTS:
         raise bad_request(f"admission webhook {go_quote(webhook.name)} does not support dry run")
@@ -112,7 +112,7 @@ def _failed(webhook: str, error: CallError) -> StatusError:
 async def validate_by_webhooks(
     client: WebhookClient, attributes: Attributes, hooks: tuple[WebhookHook, ...]
 ) -> None:
-    """Raise if a webhook refuses a request."""
+    """Raise if a webhook rejects a request."""
     asked = []
     for hook in hooks:
         endpoint = await matched_endpoint(attributes, hook)
@@ -160,7 +160,7 @@ async def mutate_by_webhooks(
     hooks: tuple[WebhookHook, ...],
     context: ReinvocationContext,
 ) -> None:
-    """Change the object of a request, or raise if a webhook refuses it."""
+    """Change the object of a request, or raise if a webhook rejects it."""
     context.begin(attributes.new)
     for index, hook in enumerate(hooks):
         endpoint = await matched_endpoint(attributes, hook)

@@ -48,8 +48,8 @@ REPEATED_HEADER_BYTES_MAX = 128  # less than tokens have
 
 PEER = "mooring.peer"  # the key of the client's certificate in a scope
 TAKE_OVER = "mooring.take_over"  # the key of the function that hands over the connection
-# The key of a function that sends a whole response at once: (status, headers, body) -> whether it
-# did. It does not while the client is slow.
+# The key of a function that sends a whole response at once: (status, headers, body) -> success. It
+# fails while the client is slow.
 RESPOND = "mooring.respond"
 READ_BYTES = 64 * 1024
 PIECE_BYTES = 64 * 1024
@@ -57,7 +57,7 @@ STALLED_S = 60.0
 
 
 class Handler(Protocol):
-    """Something that answers requests: the router, or a page of its own."""
+    """Something that handles requests: the router, or the page alone."""
 
     metrics: Metrics
 
@@ -267,7 +267,7 @@ def _query(text: bytes) -> Mapping[str, str]:
     return dict(reversed(fields[:QUERY_FIELDS_MAX]))
 
 
-# Clients repeat their queries; nobody changes what is shared.
+# Clients repeat their queries; cached values are never changed.
 _repeated_query = lru_cache(maxsize=256)(_query)
 
 

@@ -1,7 +1,7 @@
-"""Deadlines of requests: one timer for all, because all get the same time.
+"""Deadlines of requests, with a single timer, because all requests get the same time.
 
-The oldest request has the next deadline. So there is a timer for that one alone; when it fires,
-requests that are late are cancelled, and the timer is set for the oldest that is left.
+The oldest request has the next deadline, so one timer suffices. When it fires, late requests are
+cancelled, and the timer is set for the oldest remaining one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 
 
 class Deadlines:
-    """Cancels blocks of tasks that take longer than a time."""
+    """Cancels blocks in tasks that take too long."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
@@ -21,18 +21,18 @@ class Deadlines:
         return len(self._open)
 
     def begin(self) -> Deadline:
-        """Return a block for the current task, which raises TimeoutError after the time."""
+        """Return a block for the current task that raises TimeoutError at its deadline."""
         return Deadline(self)
 
     def opened(self, deadline: Deadline) -> None:
-        """Note a block that begins now."""
+        """Record that a block begins now."""
         loop = asyncio.get_running_loop()
         self._open[deadline] = loop.time() + self._limit_s
         if self._timer is None:
             self._timer = loop.call_later(self._limit_s, self._cancel_late)
 
     def closed(self, deadline: Deadline) -> None:
-        """Note the end of a block."""
+        """Record that a block ends."""
         self._open.pop(deadline, None)
 
     def _cancel_late(self) -> None:
@@ -57,7 +57,7 @@ class Deadline:
         self._task: asyncio.Task[object] | None = None
 
     def cancel(self) -> None:
-        """Cancel what the block does."""
+        """Cancel the block."""
         assert self._task is not None
         self._is_over = True
         self._task.cancel()

@@ -1,8 +1,7 @@
-"""Extensions of the server: paths that another package answers, with bounds and rights of its own.
+"""Extensions of the server: paths that another package serves, with its own bounds and rights.
 
-An extension learns who sends a request by asking for it: it may have credentials of its own, such
-as cookies, which the server does not know. Queries of its paths may hold what no log may have, so
-the audit log has the paths alone.
+An extension asks the server to authenticate a request only if necessary, because it may have its
+own credentials, such as cookies. Queries may contain secrets, so the audit log has the paths only.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from mooring.apiserver.http.non_resource import path_attributes
 
 
 class Extension(Protocol):
-    """Answers requests below a path of its own, for whoever it lets in."""
+    """Handles requests below its path, and authorizes them itself."""
 
     prefix: str
 
     async def answer(
         self, request: Request, authenticate: Callable[[], Awaitable[User | None]]
     ) -> Response | StreamingResponse:
-        """Return the response; `authenticate` returns who sends the request, as for any other."""
+        """Return the response; `authenticate` returns the user as for other requests."""
         ...
 
 
 def extension_for(extensions: list[Extension], path: str) -> Extension | None:
-    """Return the extension that a path belongs to."""
+    """Return the extension that serves a path, if any."""
     for each in extensions:
         if path == each.prefix or path.startswith(f"{each.prefix}/"):
             return each

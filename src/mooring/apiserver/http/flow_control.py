@@ -73,7 +73,7 @@ class FlowControl:
         """Yield the metrics of seats."""
         yield Gauge(
             "apiserver_current_inflight_requests",
-            "Requests at work, by kind: readOnly or mutating.",
+            "Requests in progress, by kind: readOnly or mutating.",
             ("request_kind",),
             lambda: {
                 (s.value,): self._taken[s] for s in (RequestClass.READING, RequestClass.WRITING)

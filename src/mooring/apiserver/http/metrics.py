@@ -110,7 +110,7 @@ class Metrics:
         self._going_on: collections.Counter[Labels] = collections.Counter()
         self._long_running = Gauge(
             "apiserver_longrunning_requests",
-            "Requests that go on, such as watches.",
+            "Long-running requests, such as watches.",
             [label for label in RequestLabels._fields if label != "dry_run"],
             lambda: self._going_on,
         )

@@ -117,7 +117,7 @@ class ResponseEncoder:
         """
         form, kind = self._form, self._kind
         if form.media != JSON or form.shape is not ObjectForm.OBJECT or is_custom(kind.struct):
-            return None  # Custom resources are read by the schema as it is now.
+            return None  # Custom resources are read with the current schema.
         head = len(f'{{"apiVersion":"{kind.api_version}","kind":"{kind.name}",')
         items = []
         for entry in entries:

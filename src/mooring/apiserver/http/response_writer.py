@@ -1,4 +1,4 @@
-"""Writing to a connection: a response with one call, and all writes of one turn together."""
+"""Writes to a connection: responses with one call, and all data of one turn together."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ CLOSE_HEADER = (b"connection", b"close")
 
 
 class WriteBuffer:
-    """A transport that writes once in a turn of the event loop.
+    """A transport that writes once per turn of the event loop.
 
     Each write is a system call and, with TLS, a record. So the head and the body of a response, or
-    the events of one change, go out together.
+    the events of one change, are sent together.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:

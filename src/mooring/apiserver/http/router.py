@@ -240,8 +240,8 @@ class Router:
 
     # --- clients in this process ------------------------------------------------------------------
     #
-    # They authenticate once in a while; everything else is checked as for requests over HTTP. What
-    # an audit log has is made of HTTP messages, so with one they send these (`direct_client`).
+    # They authenticate every few seconds; everything else is checked as for requests over HTTP. An
+    # audit log records HTTP messages, so with one they send those (`direct_client`).
 
     @property
     def authorizer(self) -> Authorizer:

@@ -1,7 +1,7 @@
-"""Requests that nodes answer.
+"""Requests that are passed on to nodes.
 
 connection         which container, where its node listens, and how to connect
 streams            pods/log, pods/exec, pods/attach and pods/portforward
 node_paths         nodes/proxy: paths of a node, such as /metrics
-resource_metrics   metrics.k8s.io: what nodes and pods use, for `kubectl top`
+resource_metrics   metrics.k8s.io: resource usage of nodes and pods, for `kubectl top`
 """

@@ -1,7 +1,7 @@
 """nodes/proxy: a GET of a path of the node, such as /metrics, /stats/summary or /configz.
 
-The whole answer is read before it goes to the client, so its size and time are bounded. Requests
-that would change something, or become a connection, have resources of their own (pods/exec).
+The whole response is read before it is sent to the client, so its size and time are bounded.
+Requests that change something or upgrade the connection use other resources, such as pods/exec.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PLAIN: Final = "text/plain; charset=utf-8"
 
 
 class NodePage(NamedTuple):
-    """What a node answers."""
+    """The response of a node."""
 
     status: int
     type: str
@@ -58,7 +58,7 @@ async def answer_node_path(server: ServerContext, target: Target, request: Reque
 
 
 async def read_page(server: ServerContext, node: Node, path: str) -> NodePage:
-    """Return the answer of a node to a GET, or raise the StatusError of one that cannot answer."""
+    """Return the response of a node to a GET, or raise StatusError if the node cannot respond."""
     if SIMULATED in node.metadata.annotations:
         raise bad_request(f'node "{node.metadata.name}" is simulated: nothing runs on it')
     port = node.status.daemon_endpoints.kubelet_endpoint.port or PORT
@@ -96,7 +96,7 @@ async def _page(reader: StreamReader) -> NodePage:
 
 
 def _path(path: str) -> str:
-    """Return a path with what cannot be in a request line quoted."""
+    """Return a path in which characters that a request line cannot contain are quoted."""
     return quote(path, safe="/?&=%:,;@+~!$'()*-._")
 
 

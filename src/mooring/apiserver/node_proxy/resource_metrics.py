@@ -1,7 +1,7 @@
-"""metrics.k8s.io/v1beta1: what nodes and pods use now, for `kubectl top`.
+"""metrics.k8s.io/v1beta1: the current resource usage of nodes and pods, for `kubectl top`.
 
-Nothing is stored. A request reads /stats/summary of each node that it is about; a node that does
-not answer in time is left out, and so is a simulated one: nothing on it uses anything.
+Nothing is stored. A request reads /stats/summary of each node concerned. Nodes that do not respond
+in time are omitted, and so are simulated nodes, on which nothing uses resources.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Tree = dict[str, Any]
 async def answer_metrics(
     server: ServerContext, target: Target, request: Request, user: User, verb: str
 ) -> Response:
-    """Return the use of nodes or pods, or raise a StatusError."""
+    """Return the usage of nodes or pods, or raise StatusError."""
     if target.subresource or target.resource not in ("nodes", "pods"):
         raise unknown_resource()
     if verb not in VERBS:
@@ -123,7 +123,7 @@ def _pod_item(pod: Pod, stats: Tree) -> Tree | None:
 
 
 async def _summaries(server: ServerContext, nodes: Iterable[Node]) -> list[tuple[Node, Tree]]:
-    """Return the summaries of nodes that answer."""
+    """Return the summaries of the nodes that respond."""
     slots = asyncio.Semaphore(NODES_AT_ONCE)
 
     async def read(node: Node) -> tuple[Node, Tree] | None:
@@ -157,7 +157,7 @@ def _times(stats: Tree) -> Tree:
 
 
 def _usage(stats: Tree) -> dict[str, str] | None:
-    """Return CPU and memory as quantities; None if the node does not know both."""
+    """Return CPU and memory as quantities, or None if the node does not know both."""
     cores = _map(stats.get("cpu")).get("usageNanoCores")
     memory = _map(stats.get("memory")).get("workingSetBytes")
     if not isinstance(cores, int) or not isinstance(memory, int):

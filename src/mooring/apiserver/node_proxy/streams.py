@@ -1,4 +1,4 @@
-"""pods/log, pods/exec, pods/attach and pods/portforward: the node of the pod answers.
+"""pods/log, pods/exec, pods/attach and pods/portforward, which the node of the pod serves.
 
     client ── upgrade ──► server ── the same, with our certificate ──► node
            ◄─────────── bytes both ways, whatever the protocol ───────►

@@ -1,13 +1,13 @@
 """JSON Schemas of all kinds, for editors and other tools: draft 7, one file per kind and version.
 
-They are made of the components of the OpenAPI documents, so descriptions, required fields and
-allowed values are the same. What differs is what such tools expect:
+They are derived from the components of the OpenAPI documents, so descriptions, required fields and
+allowed values are the same. They differ in what such tools expect:
 
-- Schemas are standalone: what a kind needs is among its definitions.
+- Schemas are standalone: each contains all definitions that its kind needs.
 - Values may be null where an API server takes that as absent: those of fields that are not
   required, and all that have a definition. No field has alternatives, of which editors would have
   to guess the one that was meant.
-- Strict schemas allow declared fields only, without those that Kubernetes does not have.
+- Strict schemas allow only declared fields that Kubernetes has, too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _QUANTITY: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[e
 
 
 def schema_kinds(*, strict: bool = False) -> tuple[Kind, ...]:
-    """Return the kinds that have a schema; with `strict` those that Kubernetes has."""
+    """Return the kinds with a schema; with `strict`, only those that Kubernetes has."""
     return tuple(
         kind
         for kind in KINDS
@@ -46,7 +46,7 @@ def schema_kinds(*, strict: bool = False) -> tuple[Kind, ...]:
 
 
 def schema_name(kind: Kind) -> str:
-    """Return the name that tools expect: `resourceclaim-resource-v1`, `pod-v1`."""
+    """Return the file name that tools expect: `resourceclaim-resource-v1`, `pod-v1`."""
     parts = (kind.name, kind.group.partition(".")[0], kind.version)
     return "-".join(filter(None, parts)).lower()
 
@@ -82,7 +82,7 @@ def schema_of_all(kinds: Iterable[Kind], *, strict: bool = False) -> Tree:
 
 
 def _root(kind: Kind, component: Tree) -> Tree:
-    """Return the schema of an object of a kind, which names its version and kind."""
+    """Return the schema of an object of a kind, with its apiVersion and kind."""
     fixed = {"apiVersion": kind.api_version, "kind": kind.name}
     properties = {
         name: {"description": field.get("description", ""), "type": "string", "enum": [fixed[name]]}
@@ -118,7 +118,7 @@ def _references(tree: Any) -> Iterator[str]:
 
 @cache
 def _components(api_version: str, *, strict: bool) -> dict[str, Tree]:
-    """Return the components of a version of a group, as JSON Schema has them."""
+    """Return the components of a group version as JSON Schema."""
     kinds = [kind for kind in schema_kinds() if kind.api_version == api_version]
     fields = {
         component_of_type(name): {field.name: field for field in api_type(name).json_fields()}
@@ -136,7 +136,7 @@ def _components(api_version: str, *, strict: bool) -> dict[str, Tree]:
 
 
 def _type(tree: Tree, fields: Mapping[str, Field], *, strict: bool) -> Tree:
-    """Return a definition; whether it is null is for those that refer to it."""
+    """Return a definition; references to it decide whether the value may be null."""
     found = _nullable(_plain(tree))
     if "properties" not in found:
         return found
@@ -173,7 +173,7 @@ def _nullable(tree: Tree) -> Tree:
 
 
 def _plain(tree: Tree) -> Tree:
-    """Return a schema without what OpenAPI and Kubernetes add to JSON Schema."""
+    """Return a schema without the extensions of OpenAPI and Kubernetes."""
     found: Tree = {}
     for name, value in tree.items():
         match name:
@@ -195,7 +195,7 @@ def _plain(tree: Tree) -> Tree:
 
 
 def _format(name: str) -> Tree:
-    """Return what a format means in JSON Schema."""
+    """Return the keywords of JSON Schema for a format."""
     match name:
         case "date-time":
             return {"format": name}

@@ -48,7 +48,7 @@ def printer_of(kind: Kind) -> Printer:
 
 
 def _cell(column: CustomResourceColumnDefinition, tree: Any, now: Timestamp) -> Any:
-    """Return the cell of a column; None where an object has no value for it."""
+    """Return the cell of a column, or None if the object has no value for it."""
     values = values_at(tree, column.json_path)
     if not values or values[0] is None:
         return None
@@ -59,7 +59,7 @@ def _cell(column: CustomResourceColumnDefinition, tree: Any, now: Timestamp) -> 
 
 
 def _typed(value: Any, kind: str) -> Any:
-    """Return a value of the type of its column; None if it has another."""
+    """Return a value of its column's type, or None if it has another type."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     match kind:
         case "integer" if is_number:

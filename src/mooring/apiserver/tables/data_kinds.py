@@ -1,4 +1,4 @@
-"""Table printers of kinds that others act on: networking, storage, certificates, flow control."""
+"""Table printers of networking, storage, certificates, flow control and API services."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ from typing import Any, Final
 
 from mooring.api.api_registration import APIService
 from mooring.api.certificates import CertificateSigningRequest
-from mooring.api.core import PodTemplate, PodTemplateSpec, ReplicationController
 from mooring.api.csi import CSIDriver
 from mooring.api.networking import Ingress, IngressClass, IPAddress
 from mooring.api.storage_migration import StorageVersionMigration
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.tables.columns import (
     AGE,
-    CONTAINERS,
-    IMAGES,
     NAME,
     NONE,
-    SELECTOR,
     Cell,
     Column,
     Printer,
     age,
-    labels_text,
     named_and_aged,
     number,
     selector_text,
@@ -41,52 +36,6 @@ def _unaged(columns: tuple[Column, ...], cells: Any) -> Printer:
     """Return a printer with the name first and without an age."""
     return Printer((NAME, *columns), lambda value, _: [value.metadata.name, *cells(value)])
 
-
-# --- workloads ------------------------------------------------------------------------------------
-
-
-def _containers(template: PodTemplateSpec | None) -> list[Cell]:
-    containers = () if template is None else template.spec.containers
-    return [",".join(each.name for each in containers), ",".join(each.image for each in containers)]
-
-
-def _replication_controller(value: ReplicationController, now: Timestamp) -> list[Cell]:
-    return [
-        value.metadata.name,
-        value.spec.replicas or 0,
-        value.status.replicas,
-        value.status.ready_replicas,
-        age(value.metadata.creation_timestamp, now),
-        *_containers(value.spec.template),
-        labels_text(value.spec.selector),
-    ]
-
-
-REPLICATION_CONTROLLER = Printer(
-    (
-        NAME,
-        number("Desired", "Pods that are wanted."),
-        number("Current", "Pods that there are."),
-        number("Ready", "Pods that are ready."),
-        AGE,
-        *(CONTAINERS, IMAGES, SELECTOR),
-    ),
-    _replication_controller,
-)
-
-
-def _pod_template(value: PodTemplate) -> list[Cell]:
-    return [*_containers(value.template), labels_text(value.template.metadata.labels)]
-
-
-POD_TEMPLATE = _unaged(
-    (
-        text("Containers", "Names of the containers in the template."),
-        text("Images", "Images of the containers in the template."),
-        text("Pod Labels", "Labels of the template."),
-    ),
-    _pod_template,
-)
 
 # --- networking -----------------------------------------------------------------------------------
 
@@ -357,9 +306,7 @@ DATA_PRINTERS: Final[dict[str, Printer]] = {
     "Ingress": INGRESS,
     "IngressClass": INGRESS_CLASS,
     "NetworkPolicy": NETWORK_POLICY,
-    "PodTemplate": POD_TEMPLATE,
     "PriorityLevelConfiguration": PRIORITY_LEVEL,
-    "ReplicationController": REPLICATION_CONTROLLER,
     "ServiceCIDR": SERVICE_CIDR,
     "StorageVersionMigration": STORAGE_VERSION_MIGRATION,
     "VolumeAttachment": VOLUME_ATTACHMENT,

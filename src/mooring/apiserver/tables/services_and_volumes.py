@@ -1,4 +1,4 @@
-"""Table printers of services, volumes, budgets, revisions, cron jobs and autoscalers."""
+"""Table printers of services, volumes, budgets, revisions and autoscalers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 from mooring.api.apps import ControllerRevision
 from mooring.api.autoscaling import HorizontalPodAutoscaler
-from mooring.api.batch import CronJob
 from mooring.api.core.persistent_volume import (
     PersistentVolume,
     PersistentVolumeClaim,
@@ -25,19 +24,15 @@ from mooring.api.storage import StorageClass
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.tables.columns import (
     AGE,
-    CONTAINERS,
-    IMAGES,
     NAME,
     NONE,
     SELECTOR,
     Cell,
-    Column,
     Printer,
     age,
     labels_text,
     named_and_aged,
     number,
-    selector_text,
     text,
     wide,
 )
@@ -282,42 +277,7 @@ STORAGE_CLASS = Printer(
     _storage_class,
 )
 
-# --- cron jobs and autoscalers -----------------------------------------------------------------
-
-
-def _cron_job(value: CronJob, now: Timestamp) -> list[Cell]:
-    spec, last = value.spec, value.status.last_schedule_time
-    job = spec.job_template.spec
-    containers = job.template.spec.containers
-    return [
-        value.metadata.name,
-        spec.schedule,
-        spec.time_zone or NONE,
-        str(bool(spec.suspend)),
-        len(value.status.active),
-        NONE if last is None else age(last, now),
-        age(value.metadata.creation_timestamp, now),
-        ",".join(container.name for container in containers),
-        ",".join(container.image for container in containers),
-        selector_text(job.selector),
-    ]
-
-
-CRON_JOB = Printer(
-    (
-        NAME,
-        text("Schedule", "When jobs are made."),
-        text("Timezone", "Time zone of the schedule."),
-        Column(name="Suspend", type="boolean", description="Whether no jobs are made for now."),
-        number("Active", "Jobs that run."),
-        text("Last Schedule", "Time since the last job was made."),
-        AGE,
-        CONTAINERS,
-        IMAGES,
-        SELECTOR,
-    ),
-    _cron_job,
-)
+# --- autoscalers -------------------------------------------------------------------------------
 
 
 def _autoscaler(value: HorizontalPodAutoscaler, now: Timestamp) -> list[Cell]:
@@ -334,7 +294,7 @@ def _autoscaler(value: HorizontalPodAutoscaler, now: Timestamp) -> list[Cell]:
 
 
 def _metric(metric: Any) -> str:
-    """Return what a metric targets; nothing here measures it."""
+    """Return the target of a metric, whose current value is unknown."""
     kind = metric.get("type", "")
     source = metric.get(f"{kind[:1].lower()}{kind[1:]}") or {}
     target = source.get("target") or {}

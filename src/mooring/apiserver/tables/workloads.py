@@ -1,18 +1,20 @@
-"""Table printers of workloads: deployments, replica sets, daemon sets, stateful sets, jobs."""
+"""Table printers of workloads and of the templates of their pods."""
 
 from __future__ import annotations
 
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, Scale, StatefulSet
-from mooring.api.batch import Job
-from mooring.api.core import PodTemplateSpec
+from mooring.api.batch import CronJob, Job
+from mooring.api.core import PodTemplate, PodTemplateSpec, ReplicationController
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.tables.columns import (
     AGE,
     CONTAINERS,
     IMAGES,
     NAME,
+    NONE,
     SELECTOR,
     Cell,
+    Column,
     Printer,
     age,
     labels_text,
@@ -26,9 +28,9 @@ from mooring.apiserver.tables.columns import (
 _WIDE = (CONTAINERS, IMAGES, SELECTOR)
 
 
-def _containers(template: PodTemplateSpec) -> list[Cell]:
+def _containers(template: PodTemplateSpec | None) -> list[Cell]:
     """Return the names and the images of the containers."""
-    containers = template.spec.containers
+    containers = () if template is None else template.spec.containers
     return [
         ",".join(container.name for container in containers),
         ",".join(container.image for container in containers),
@@ -84,6 +86,31 @@ REPLICA_SET = Printer(
         *_WIDE,
     ),
     _replica_set,
+)
+
+
+def _replication_controller(value: ReplicationController, now: Timestamp) -> list[Cell]:
+    return [
+        value.metadata.name,
+        value.spec.replicas or 0,
+        value.status.replicas,
+        value.status.ready_replicas,
+        age(value.metadata.creation_timestamp, now),
+        *_containers(value.spec.template),
+        labels_text(value.spec.selector),
+    ]
+
+
+REPLICATION_CONTROLLER = Printer(
+    (
+        NAME,
+        number("Desired", "Pods that are wanted."),
+        number("Current", "Pods that there are."),
+        number("Ready", "Pods that are ready."),
+        AGE,
+        *_WIDE,
+    ),
+    _replication_controller,
 )
 
 
@@ -185,6 +212,53 @@ JOB = Printer(
         *_WIDE,
     ),
     _job,
+)
+
+
+def _pod_template(value: PodTemplate, _: Timestamp) -> list[Cell]:
+    labels = labels_text(value.template.metadata.labels)
+    return [value.metadata.name, *_containers(value.template), labels]
+
+
+POD_TEMPLATE = Printer(
+    (
+        NAME,
+        text("Containers", "Names of the containers in the template."),
+        text("Images", "Images of the containers in the template."),
+        text("Pod Labels", "Labels of the template."),
+    ),
+    _pod_template,
+)
+
+
+def _cron_job(value: CronJob, now: Timestamp) -> list[Cell]:
+    spec, last = value.spec, value.status.last_schedule_time
+    job = spec.job_template.spec
+    return [
+        value.metadata.name,
+        spec.schedule,
+        spec.time_zone or NONE,
+        str(bool(spec.suspend)),
+        len(value.status.active),
+        NONE if last is None else age(last, now),
+        age(value.metadata.creation_timestamp, now),
+        *_containers(job.template),
+        selector_text(job.selector),
+    ]
+
+
+CRON_JOB = Printer(
+    (
+        NAME,
+        text("Schedule", "When jobs are made."),
+        text("Timezone", "Time zone of the schedule."),
+        Column(name="Suspend", type="boolean", description="Whether no jobs are made for now."),
+        number("Active", "Jobs that run."),
+        text("Last Schedule", "Time since the last job was made."),
+        AGE,
+        *_WIDE,
+    ),
+    _cron_job,
 )
 
 

@@ -1,10 +1,10 @@
-"""What may stand at the end of a command line: the answer to a shell that completes it.
+"""Finds candidates for the end of a command line, and answers the shell.
 
     moor __complete -- WORD…            zsh, fish, kubectl: the last word is the one to complete
     moor __complete --bash BREAKS LINE  bash, which splits words also at BREAKS
 
-The answer is that of cobra, whose protocol kubectl has: candidates, one per line, with a tab and a
-description, then a colon and a directive.
+The answer follows the protocol of cobra, which kubectl uses: candidates, one per line, each with a
+tab and a description, then a colon and a directive.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from mooring.cli.shell import sources
 from mooring.cli.shell.values import Candidate, Values
 from mooring.cli.shell.words import LINE_LENGTH_MAX, CommandLine, read_words
 
-TIME_S_MAX: Final = 2  # after which a shell gets no answer
-FILES = 0  # directives, as cobra has them
+TIME_S_MAX: Final = 2  # until the process ends without an answer
+FILES = 0  # cobra's directives
 NO_SPACE = 2
 NO_FILES = 4
 FOLDERS = 16
@@ -33,13 +33,13 @@ _OPEN_ENDS: Final = ("=", "/")  # of candidates that go on
 
 
 class CompletionAnswer(NamedTuple):
-    """All candidates, and what the shell is to do besides."""
+    """All candidates, and the directive for the shell."""
 
     candidates: tuple[Candidate, ...]
     directive: int
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the answer, but for names that could mean something to a shell."""
+        """Yield the lines of the answer, without names that have special characters of shells."""
         for text, help_text in self.candidates:
             if _PLAIN.fullmatch(text):
                 yield f"{text}\t{help_text}" if help_text else text
@@ -47,7 +47,7 @@ class CompletionAnswer(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Answer a shell; whatever takes too long ends without an answer."""
+    """Answer a shell; exit without an answer if that takes too long."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     _end_after(TIME_S_MAX)
     match given:
@@ -55,20 +55,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
             answer = complete_line(line, breaks)
         case ["--", *words]:
             answer = complete(words)
-        case words:  # kubectl passes the words alone
+        case words:  # kubectl passes only the words
             answer = complete(words)
     _end_after(0)
     sys.stdout.write("".join(f"{line}\n" for line in answer.lines()))
 
 
 def _end_after(seconds: float) -> None:
-    """End the process in so many seconds; with 0, never mind."""
+    """End the process after some seconds; 0 cancels that."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def complete_line(line: str, breaks: str) -> CompletionAnswer:
-    """Complete the line of bash, which replaces the last word from its last break only."""
+    """Complete a line of bash, which replaces its last word from the last break on."""
     words = _split(line[:LINE_LENGTH_MAX])
     answer = complete(words[1:])
     current = words[-1] if words else ""
@@ -78,7 +78,7 @@ def complete_line(line: str, breaks: str) -> CompletionAnswer:
 
 
 def _split(line: str) -> list[str]:
-    """Return the words of a line that may end within quotes; the last one may be empty."""
+    """Return the words of a line, which may end within quotes; the last one may be empty."""
     for closing in ("", '"', "'"):
         with suppress(ValueError):
             words = shlex.split(line + closing)
@@ -87,7 +87,7 @@ def _split(line: str) -> list[str]:
 
 
 def complete(words: Sequence[str]) -> CompletionAnswer:
-    """Return what the last of the words after `moor` may be."""
+    """Return the candidates for the last of the words after `moor`."""
     *before, current = words or [""]
     table = _table()
     line = read_words(before, table["command"])
@@ -122,7 +122,7 @@ def _argument_source(line: CommandLine) -> str | tuple[str, ...]:
 
 
 def _options(line: CommandLine, values: Values, current: str) -> CompletionAnswer:
-    """Return options that are not given yet, or the values of one: `--output=json`."""
+    """Return options that were not given yet, or values of one, as in `--output=json`."""
     name, equals, rest = current.partition("=")
     if equals:
         option = next((each for each in line.options if name in each.names), None)
@@ -154,7 +154,7 @@ def _values(values: Values, source: str | tuple[str, ...] | None, current: str) 
 
 
 def _answer(candidates: Iterable[Candidate], current: str = "") -> CompletionAnswer:
-    """Return the candidates that begin with the current word; no files stand there."""
+    """Return the candidates that begin with the current word, without files."""
     found = tuple(dict.fromkeys(each for each in candidates if each.text.startswith(current)))
     goes_on = any(each.text.endswith(_OPEN_ENDS) for each in found)
     return CompletionAnswer(found, NO_FILES | (NO_SPACE if goes_on else 0))

@@ -1,7 +1,7 @@
-"""Names of objects in the cluster of --live, as many as it gives within a tenth of a second.
+"""Names of objects in the cluster of --live, as far as it responds within a tenth of a second.
 
-Whatever goes wrong has no answer: a shell that waits for a completion shows no errors. What a
-kubeconfig runs to get credentials is stopped in time, too.
+Errors give no names, because a shell cannot show errors of a completion. Programs that a kubeconfig
+runs to get credentials are stopped in time, too.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     metadata:
       name: train        the first column below it has the name, and the namespace
 
-That is how people and kubectl write. What is written otherwise, or is in an archive, is not found:
-a completion that is missing does no harm. Time, files and bytes are bounded.
+People and kubectl write objects like that. Other forms, and objects in archives, are not found,
+because a missing completion does no harm. Time, files and bytes are bounded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 NAMES_MAX: Final = 5000
 _INDENT_MAX: Final = 100
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
-_PART_BYTES: Final = 256 * 1024  # that are read between two looks at the clock
+_PART_BYTES: Final = 256 * 1024  # that are read between two checks of the clock
 _LINE: Final = re.compile(
     r"""^(?P<indent>[ ]*(?:-[ ]+)*)["']?(?P<key>kind|metadata|name|namespace)["']?:[ \t]*"""
     r"""(?P<value>[^\n]*)$|^(?P<end>---)""",
@@ -33,15 +33,15 @@ _VALUE: Final = re.compile(r"""["']?([A-Za-z0-9.\-]+)["']?,?\s*(?:\#.*)?""")
 
 
 class FoundObject(NamedTuple):
-    """An object that a file has."""
+    """An object in a file."""
 
     kind: str
-    namespace: str  # empty if it is not written
+    namespace: str  # empty if the file does not say it
     name: str
 
 
 def names_in_files(names: Iterable[str], *, recursive: bool) -> list[FoundObject]:
-    """Return objects in files and folders, as many as can be found in time."""
+    """Return objects in files and folders, as far as time allows."""
     until_s = time.monotonic() + TIME_S_MAX
     found: dict[FoundObject, None] = {}
     for number, path in enumerate(_paths(names, recursive=recursive)):
@@ -79,7 +79,7 @@ def names_in(text: str) -> Iterator[FoundObject]:
 
 
 def _indent(text: str, start: int) -> int:
-    """Return how far the line that begins there is indented."""
+    """Return the indentation of the line that begins there."""
     head = text[start : start + _INDENT_MAX]
     return len(head) - len(head.lstrip(" "))
 
@@ -95,9 +95,9 @@ def _plain(value: str) -> str:
 
 
 def _parts(path: str, until_s: float) -> Iterator[str]:
-    """Yield the text of a file in parts that end with lines; nothing of one that cannot be read."""
+    """Yield the text of a file in parts of whole lines; nothing if it cannot be read."""
     try:
-        if not os.path.isfile(path):  # a pipe would wait
+        if not os.path.isfile(path):  # reading a pipe would block
             return
         with open(path, encoding="utf-8", errors="replace") as file:
             text, left = "", FILE_BYTES_MAX

@@ -1,6 +1,6 @@
-"""Which values an option or argument takes: by its name, else by the name of its value.
+"""Decides which values an option or argument accepts, by its name or the name of its value.
 
-The table of completions (`reference.completion_table`) asks for every option of every command.
+`reference.completion_table` calls it for every option of every command.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ FILES: Final = "files"
 FOLDERS: Final = "folders"
 FREE: Final = ""  # anything
 
-# Sources that `completer` has values for, besides files and folders.
+# Sources of values, besides files and folders.
 CLASSES: Final = "classes"
 CONTEXTS: Final = "contexts"
 GATES: Final = "gates"

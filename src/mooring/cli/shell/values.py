@@ -23,25 +23,25 @@ _KINDS: Final = {
     sources.PODS: "Pod",
     sources.RULES: "DeviceTaintRule",
 }
-# What users ask about, where no kind is named.
+# The kinds to complete if the word names none.
 _SUBJECTS: Final = ("Pod", "ResourceClaim", "ResourceClaimTemplate", "Deployment", "Job")
 _NAMESPACED: Final = (sources.CLAIMS, sources.PODS)  # as [NAMESPACE/]NAME
 _DEFAULT: Final = "default"
 
 
 class Candidate(NamedTuple):
-    """Something that may stand there."""
+    """A candidate for the last word."""
 
     text: str
     help: str = ""
 
 
 class Values:
-    """The values that fit into one command line."""
+    """The values for one command line."""
 
     def __init__(self, line: CommandLine, known: Mapping[str, Any]) -> None:
         self._line = line
-        self._known = known  # values that the table has: profiles, gates, kinds, words
+        self._known = known  # values in the table: profiles, gates, kinds, words
 
     def of(self, source: str, current: str) -> Iterator[Candidate]:
         """Yield the values of a source."""
@@ -65,7 +65,7 @@ class Values:
     # --- lists ----------------------------------------------------------------------------------
 
     def _gates(self, current: str) -> Iterator[Candidate]:
-        """Yield `A=true,B=` and the like: the list so far, and what the last gate may be."""
+        """Yield candidates such as `A=true,B=`: the list so far, completed with a gate."""
         head, comma, last = current.rpartition(",")
         given = {each.partition("=")[0] for each in head.split(",")}
         name, equals, _ = last.partition("=")
@@ -77,7 +77,7 @@ class Values:
                 yield Candidate(f"{head}{comma}{gate}=", help_text)
 
     def _contexts(self) -> Iterator[Candidate]:
-        from mooring.cli.shell.live_names import contexts  # needs what reads kubeconfigs
+        from mooring.cli.shell.live_names import contexts  # imports the reader of kubeconfigs
 
         yield from map(Candidate, contexts(self._last("--kubeconfig")))
 
@@ -95,7 +95,7 @@ class Values:
     def _objects(self, *kinds: str) -> list[FoundObject]:
         found = [each for each in self._in_files if each.kind in kinds]
         if any(option in self._line.used for option in _LIVE_OPTIONS):
-            from mooring.cli.shell.live_names import live_names  # needs what talks HTTP
+            from mooring.cli.shell.live_names import live_names  # imports the HTTP client
 
             found += live_names([*kinds], self._last("--kubeconfig"), self._last("--context"))
         return found
@@ -115,7 +115,7 @@ class Values:
         yield from map(Candidate, sorted(filter(None, names)))
 
     def _subjects(self, current: str) -> Iterator[Candidate]:
-        """Yield KIND/NAME, the names of a kind that stands before, or kinds."""
+        """Yield KIND/NAME, the names of the kind before the slash, or kinds."""
         words: Mapping[str, str] = self._known["words"]
         given = self._line.arguments
         if given:

@@ -1,11 +1,11 @@
-"""The words of a command line, read as click reads them, with the last one still being written."""
+"""Parses the words of a command line as click does; the last one is still incomplete."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-Node = Mapping[str, Any]  # of the table: a command with its options, arguments and commands
+Node = Mapping[str, Any]  # in the table: a command with its options, arguments and subcommands
 
 LINE_LENGTH_MAX: Final = 100_000  # characters of a command line
 
@@ -20,7 +20,7 @@ class Option(NamedTuple):
 
 
 class CommandLine(NamedTuple):
-    """What stands before the last word."""
+    """The parsed words before the last one."""
 
     path: tuple[str, ...]  # of the command
     node: Node
@@ -29,8 +29,8 @@ class CommandLine(NamedTuple):
     values: tuple[tuple[str, str], ...]  # long name of an option, and its value
     arguments: tuple[str, ...]
     pending: Option | None = None  # the option that the last word is the value of
-    has_ended: bool = False  # after --: no options follow
-    is_unknown: bool = False  # a command that does not exist
+    has_ended: bool = False  # after --, no options follow
+    is_unknown: bool = False  # the command does not exist
 
     def values_of(self, *names: str) -> list[str]:
         """Return the values that were given for options, by their long names."""
@@ -108,7 +108,7 @@ class _Reader:
             self._pending = option
 
     def _short(self, word: str) -> None:
-        """Read short options, which may stand together: `-Rf FILE`, `-ojson`."""
+        """Read short options, which may be combined: `-Rf FILE`, `-ojson`."""
         for index, letter in enumerate(word[1:], 2):
             option = self._find(f"-{letter}")
             if option is None:

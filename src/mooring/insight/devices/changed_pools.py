@@ -1,8 +1,8 @@
-"""The pools whose devices may be in another state after a change: those of claims that changed.
+"""Finds the pools whose devices may be in another state after a change of claims.
 
-The state of a device follows from the slices of its pool, from the claims that have devices of
-the pool, from taint rules, and from what nodes are called, labelled and able to do. Where claims
-alone changed, all other pools are as they were.
+The state of a device depends on the slices of its pool, on the claims that have devices of the
+pool, on taint rules, and on the names, labels and capabilities of nodes. If only claims changed,
+all other pools stay as they were.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from mooring.insight.snapshot.snapshot import Snapshot
 
 
 def changed_pools(before: Snapshot, after: Snapshot) -> Set[PoolId] | None:
-    """Return the pools that may differ; None if any may, because more than claims changed.
+    """Return the pools that may differ, or None if any may, because more than claims changed.
 
-    A selector that cannot be read has an effect on all pools of a node. So pools with selectors
-    are always among those that may differ.
+    An invalid selector affects all pools of a node, so pools with selectors always may differ.
     """
     facts = ("slices", "classes", "taint_rules")
     if not all(_are_same(getattr(before, name), getattr(after, name)) for name in facts):
         return None
-    for part in ("metadata", "status"):  # Of nodes, the spec decides about pods only.
+    for part in ("metadata", "status"):  # The spec of a node matters for pods only.
         if not _are_same(*([getattr(n, part) for n in s.nodes] for s in (before, after))):
             return None
     found = {pool_of(slice_) for slice_ in after.slices if selects_nodes(slice_)}
@@ -38,7 +37,7 @@ def changed_pools(before: Snapshot, after: Snapshot) -> Set[PoolId] | None:
 
 
 def only_pools(snapshot: Snapshot, pools: Set[PoolId]) -> Snapshot:
-    """Return the cluster with these pools alone, and of claims only what they have of them."""
+    """Return the cluster with these pools alone, and with only their devices in claims."""
     return Snapshot(
         nodes=snapshot.nodes,
         classes=snapshot.classes,

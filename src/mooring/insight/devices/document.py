@@ -1,4 +1,4 @@
-"""Devices and claims as JSON shows them: `moor devices -o json`, `moor claims -o json`."""
+"""Devices and claims as JSON: the output of `moor devices -o json` and `moor claims -o json`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mooring.insight.devices.model import (
 
 
 def device_tree(holding: DeviceUsage) -> dict[str, Any]:
-    """Return all facts about a device; those that are often empty are left out if they are."""
+    """Return all facts about a device; some fields are omitted if they are empty."""
     device = holding.device
     tree: dict[str, Any] = {
         "driver": holding.id.driver,
@@ -90,7 +90,7 @@ def _reason_tree(reason: UnavailableReason) -> dict[str, Any]:
 
 
 def counts_tree(counts: StateCounts) -> dict[str, int]:
-    """Return how many devices there are, and how many in each state."""
+    """Return the number of devices, in all and in each state."""
     return {"total": counts.total, **{state.value: counts.of(state) for state in DeviceState}}
 
 

@@ -69,7 +69,7 @@ def usage_of(
 
 
 def devices_in(snapshot: Snapshot, context: Context) -> tuple[DeviceUsage, ...]:
-    """Return all devices as `usage_in` does; nothing is found out about claims."""
+    """Return all devices as `usage_in` does, without the claims."""
     book = _book_of(
         snapshot,
         Features.of(context.gates),
@@ -82,7 +82,7 @@ def devices_in(snapshot: Snapshot, context: Context) -> tuple[DeviceUsage, ...]:
 def devices_changed(
     devices: Iterable[DeviceUsage], before: Snapshot, after: Snapshot, context: Context
 ) -> tuple[DeviceUsage, ...]:
-    """Return `devices_in` of a changed cluster, from those it had: only changed pools are read."""
+    """Return `devices_in` of a changed cluster, reusing earlier results for unchanged pools."""
     pools = changed_pools(before, after)
     if pools is None:
         return devices_in(after, context)

@@ -1,8 +1,8 @@
-"""A cluster over time: the changes of its objects, the state at any of them, and what happened.
+"""A cluster over time: its changes, its state at any of them, and what happened.
 
 history    the changes in order, with checkpoints; the snapshot at a revision
 marks      pods that became pending, were scheduled or evicted, claims and taints that changed
-recording  the file of `moor record`, checked when it is read
+recording  the file format of `moor record`, verified when it is read
 """
 
 from mooring.insight.history.history import Change, History, Moment

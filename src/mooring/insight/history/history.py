@@ -1,13 +1,13 @@
 """The changes of a cluster in order, and its state at any revision.
 
 A checkpoint is the whole state after some change. The state at a revision is the last checkpoint
-before it with the changes since: the work is bounded by the distance of checkpoints, however long
-the history is. Objects are shared, so that a checkpoint takes a reference for each of them. The
-distance grows with the number of objects, so that all checkpoints take no more than a few
-references for each change.
+before it, plus the changes since. So the work is bounded by the distance between checkpoints,
+however long the history is. Checkpoints share objects, and take one reference for each. Their
+distance grows with the number of objects, so all checkpoints together take a few references for
+each change.
 
 # moment: a revision and its time
-# change: the objects written and removed at one revision; the first one is the first state
+# change: the objects written and removed at one revision; the first is the initial state
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from mooring.insight.history.marks import Mark, MarkFinder
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
 
 CHECKPOINT_CHANGES_MIN: Final = 100
-CHECKPOINT_SHARE: Final = 8  # of the objects are written before the next checkpoint, one in so many
+# The next checkpoint follows once one in so many objects was written.
+CHECKPOINT_SHARE: Final = 8
 
 ObjectKey = tuple[str, str, str]  # kind, namespace, name
 State = dict[ObjectKey, Any]
@@ -36,7 +37,7 @@ class Moment(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What was written and removed at a revision."""
+    """The objects that were written and removed at a revision."""
 
     revision: int
     time: Timestamp
@@ -44,7 +45,7 @@ class Change(NamedTuple):
     removed: tuple[ObjectKey, ...] = ()
 
     def apply(self, state: State) -> None:
-        """Change a state; an object that is written again keeps its place in the order."""
+        """Apply the change to a state; objects that exist already keep their places."""
         for key in self.removed:
             state.pop(key, None)
         for value in self.written:
@@ -63,7 +64,7 @@ class History:
         self._checkpoint_changes_min = checkpoint_changes_min
         self._changes: list[Change] = []
         self._revisions: list[int] = []
-        self._checkpoints: list[tuple[int, State]] = []  # how many changes are in it, the state
+        self._checkpoints: list[tuple[int, State]] = []  # the number of its changes, and the state
         self._objects_since = 0  # objects written or removed since the last checkpoint
         self._state: State = {}
         self._marks = MarkFinder()
@@ -71,7 +72,7 @@ class History:
             self.append(change)
 
     def append(self, change: Change) -> None:
-        """Add the next change; its revision must be above the last one."""
+        """Add the next change; its revision must be greater than the last."""
         if self._revisions and change.revision <= self._revisions[-1]:
             raise UnknownMomentError(
                 f"revision {change.revision} does not come after {self._revisions[-1]}"
@@ -116,7 +117,7 @@ class History:
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """What happened, in the order in which it was seen."""
+        """What happened, in the order in which it was observed."""
         return tuple(self._marks.marks)
 
     @property
@@ -132,7 +133,7 @@ class History:
     def snapshot(self, revision: int | None = None) -> Snapshot:
         """Return the cluster at a revision, by default the last, or raise UnknownMomentError.
 
-        A revision that changed nothing here has the state of the one before it.
+        A revision that changed none of these objects has the state of the one before it.
         """
         if revision is None:
             revision = self.last.revision
@@ -147,9 +148,9 @@ class History:
         return Snapshot.of(state.values())
 
     def since(self, revision: int) -> History:
-        """Return the history that begins with the state at a revision, and forgets what was before.
+        """Return the history that begins with the state at a revision, without earlier changes.
 
-        Marks of what is forgotten are gone, but for what objects tell of their past.
+        Earlier marks are gone, except for those that objects themselves record.
         """
         changes = bisect_right(self._revisions, revision)
         moment = self.at_revision(revision)
@@ -158,14 +159,14 @@ class History:
         return History((first, *self._changes[changes:]), checkpoint_changes_min=least)
 
     def at_revision(self, revision: int) -> Moment:
-        """Return the last moment that is not after a revision, or raise UnknownMomentError."""
+        """Return the last moment at or before a revision, or raise UnknownMomentError."""
         changes = bisect_right(self._revisions, revision)
         if not changes or revision > self._revisions[-1]:
             raise UnknownMomentError(self._not_known(f"revision {revision}"))
         return self._moment(changes - 1)
 
     def at(self, time: Timestamp) -> Moment:
-        """Return the last moment that is not after a time, or raise UnknownMomentError."""
+        """Return the last moment at or before a time, or raise UnknownMomentError."""
         found = bisect_right(self._changes, time.instant, key=lambda each: each.time.instant)
         if not found:
             raise UnknownMomentError(self._not_known(str(time)))

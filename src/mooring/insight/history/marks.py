@@ -1,9 +1,9 @@
 """What happened in a cluster: marks on its history, found by comparing objects before and after.
 
-Objects tell of their own past, too: a pod when it was created and scheduled, a claim when it was
-allocated, a taint when it was added. So the marks of a first state go back before it.
+Objects also record their own past: a pod when it was created and scheduled, a claim when it was
+allocated, a taint when it was added. So the marks of an initial state reach back before it.
 
-    # mark: something that happened to one object at a moment; the cause if it is known
+    # mark: something that happened to one object at a moment, with the cause if it is known
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ChangedObjects(Protocol):
 
 
 class _Fact(NamedTuple):
-    """A mark without its moment; `since` is the time that the object itself tells."""
+    """A mark without its moment; `since` is the time that the object itself records."""
 
     what: Occurrence
     key: ObjectKey
@@ -70,14 +70,14 @@ class _Fact(NamedTuple):
 
 
 class MarkFinder:
-    """Finds marks, change by change."""
+    """Finds the marks of one change after the other."""
 
     def __init__(self) -> None:
         self.marks: list[Mark] = []
         self._pending: dict[ObjectKey, int] = {}  # positions of marks
 
     def begin(self, revision: int, time: Timestamp, objects: Iterable[Any]) -> None:
-        """Add what the objects of a first state tell of their past, oldest first."""
+        """Add what the objects of the initial state record of their past, oldest first."""
         facts = [fact for value in objects for fact in _past(value)]
         facts.sort(key=lambda fact: min(fact.since or time, time))
         for fact in facts:
@@ -92,7 +92,7 @@ class MarkFinder:
         before: Mapping[ObjectKey, Any],
         change: ChangedObjects,
     ) -> None:
-        """Add what a change did to objects."""
+        """Add the marks of a change."""
         for key in change.removed:
             for fact in _removal(key, before.get(key)):
                 self._add(revision, time, fact)
@@ -100,7 +100,7 @@ class MarkFinder:
         for value in change.written:
             old = before.get(key_of(value))
             if old is not None and old.metadata.uid != value.metadata.uid:
-                for fact in _removal(key_of(value), old):  # recreated under its name
+                for fact in _removal(key_of(value), old):  # recreated with the same name
                     self._add(revision, time, fact)
                 old = None
             for fact in _difference(old, value):
@@ -116,14 +116,14 @@ class MarkFinder:
         self.marks.append(Mark(revision, time, fact.what, *fact.key, cause))
 
     def _explain(self, value: Any) -> None:
-        """Add the cause to the mark of a pending pod: the scheduler writes it some time later."""
+        """Add the cause to the mark of a pending pod, which the scheduler writes later."""
         position = self._pending.get(key_of(value)) if isinstance(value, Pod) else None
         if position is not None and not self.marks[position].cause:
             cause = _refusal(value)[:CAUSE_LENGTH_MAX]
             self.marks[position] = self.marks[position]._replace(cause=cause)
 
 
-# --- objects that tell of their past --------------------------------------------------------
+# --- objects that record their past ---------------------------------------------------------
 
 
 def _past(value: Any) -> Iterator[_Fact]:

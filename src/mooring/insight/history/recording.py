@@ -1,17 +1,17 @@
-"""A recording as one file that grows by frames, and is checked when it is read.
+"""The file of a recording: it grows by frames, and is verified when it is read.
 
     recording = magic frame …       frame = length(4) CRC-32(4) compressed
 
     first frame     the header: gates, redaction, how many objects the first state has
-    other frames    lines of JSON: an object that was written or the key of one that was removed,
-                    each with revision and time; the first state comes first
+    other frames    lines of JSON: a written object, or the key of a removed one,
+                    each with revision and time; the initial state comes first
 
-All frames are one zlib stream, flushed at the end of each, so that a small change costs little:
-objects repeat what was said of them before. Numbers are big-endian.
+All frames are one zlib stream, flushed at the end of each frame. Small changes take little space,
+because objects repeat most of their earlier text. Numbers are big-endian.
 
-A program that is killed leaves a frame that is not whole. Reading leaves out such a last frame and
-says so. A damaged frame before the end is an error that names it. Nothing is unpacked beyond the
-bounds, and a line that is no change is refused.
+A program that is killed leaves an incomplete last frame. Readers skip it, and say so. A damaged
+frame before the end is an error that names the frame. Nothing is unpacked beyond the bounds, and
+invalid lines are errors.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ MAGIC: Final = b"\x89MOORREC "
 VERSION: Final = 1
 _BEGINNING: Final = MAGIC + b"%d\n" % VERSION
 UNPACKED_BYTES_MAX: Final = 512 * 1024 * 1024
-FRAME_BYTES: Final = 1024 * 1024  # after so many a frame ends
-FRAME_BYTES_MAX: Final = 16 * 1024 * 1024  # with one object more, which servers bound
+FRAME_BYTES: Final = 1024 * 1024  # in a frame
+FRAME_BYTES_MAX: Final = 16 * 1024 * 1024  # one more object may follow, whose size servers limit
 LINES_MAX: Final = 2_000_000
 _HEAD: Final = struct.Struct(">II")
 _is_version = re.compile(rb"(\d{1,9})\n").match
@@ -45,11 +45,11 @@ _STRUCTS: Final[dict[str, Any]] = {each.__name__: each for each in FIELDS}
 
 
 class Header(Struct, frozen=True, rename="camel"):
-    """What is known of a recording as a whole."""
+    """The facts about a recording as a whole."""
 
     gates: str
     redacted: bool
-    objects: int  # of the first state
+    objects: int  # in the initial state
     extensions: bool = True
 
 
@@ -77,7 +77,7 @@ class _Identity(Struct, frozen=True):
 
 
 class RecordedObject(NamedTuple):
-    """An object that was written, as JSON, or one that was removed, and when."""
+    """A written object as JSON, or a removed one, with revision and time."""
 
     revision: int
     time: Timestamp
@@ -95,7 +95,7 @@ class RecordingWriter:
     def __init__(self) -> None:
         self._stream = zlib.compressobj(6)
         self._lines: list[bytes] = []
-        self.pending_bytes = 0  # of changes that are in no frame yet
+        self.pending_bytes = 0  # of the changes that are in no frame yet
 
     def begin(self, header: Header) -> bytes:
         """Return the beginning of the file."""
@@ -113,7 +113,7 @@ class RecordingWriter:
         self._add(_Line(moment.revision, str(moment.time), removed=gone))
 
     def frame(self) -> bytes:
-        """Return all that was added as one frame; nothing if nothing was."""
+        """Return all additions as one frame, or nothing if there are none."""
         if not self._lines:
             return b""
         text = b"\n".join(self._lines) + b"\n"
@@ -130,7 +130,7 @@ class RecordingWriter:
 def write_recording(
     changes: Iterable[Change], *, gates: str, redacted: bool = False, extensions: bool = True
 ) -> bytes:
-    """Return the recording of changes, a frame for each; the first one is the first state."""
+    """Return the recording of changes, with a frame for each; the first is the initial state."""
     writer = RecordingWriter()
     parts: list[bytes] = []
     for change in changes:
@@ -151,14 +151,14 @@ def write_recording(
 
 
 class Recording(NamedTuple):
-    """A recording that was read."""
+    """The content of a recording."""
 
     header: Header
     objects: tuple[RecordedObject, ...]
-    torn: str = ""  # the last frame, if it was left out, and why
+    torn: str = ""  # why the last frame was skipped, if it was
 
     def lines(self, at: str = "") -> Iterator[tuple[str, bytes]]:
-        """Yield the objects of a moment as JSON, each with its place; by default of the last."""
+        """Yield the objects at a moment as JSON, with their places; by default the last."""
         state: dict[ObjectKey, RecordedObject] = {}
         for each in self.objects[: self._position(at)]:
             if each.text is None:
@@ -170,11 +170,11 @@ class Recording(NamedTuple):
             yield each.place, each.text
 
     def history(self) -> History:
-        """Return the changes as a history, or raise ArchiveError for what is no object."""
+        """Return the changes as a history, or raise ArchiveError for invalid objects."""
         return History(_changes(self.objects))
 
     def moment(self, at: str = "") -> Moment:
-        """Return the moment that a revision or time names, or raise UnknownMomentError."""
+        """Return the moment of a revision or time, or raise UnknownMomentError."""
         last = self.objects[self._position(at) - 1]
         return Moment(last.revision, last.time)
 
@@ -192,7 +192,7 @@ class Recording(NamedTuple):
                 fact = f"{at[:60]!r} is neither a revision nor a time such as 2026-01-31T12:00:00Z"
                 raise UnknownMomentError(fact) from None
             found = sum(not time < each.time for each in self.objects)
-            # All of a revision, whose objects have one time.
+            # All entries of a revision, which have the same time.
         first = self.objects[0]
         if not found:
             begun = f"which begins at revision {first.revision} ({first.time})"
@@ -226,14 +226,14 @@ def read_recording(data: bytes, *, bytes_max: int = UNPACKED_BYTES_MAX) -> Recor
 
 
 class _Frames:
-    """The unpacked frames of a recording, in order; a torn last one is left out and noted."""
+    """The unpacked frames of a recording, in order; an incomplete last one is skipped and noted."""
 
     def __init__(self, data: bytes, position: int, bytes_max: int) -> None:
         self._data = memoryview(data)
         self._position = position
         self._bytes_left = bytes_max
         self._stream = zlib.decompressobj()
-        self.number = 0  # of the last frame that was given
+        self.number = 0  # of the last frame that was returned
         self.torn = ""
 
     def __iter__(self) -> Iterator[bytes]:
@@ -293,7 +293,7 @@ def _read_objects(frames: _Frames) -> Iterator[RecordedObject]:
             if found.revision < revision:
                 fact = f"revision {found.revision} comes after {revision}"
                 raise ArchiveError(f"{place}: {fact}; revisions only grow")
-            # Clocks may go back; the order of changes does not.
+            # Clocks may go backwards; the order of changes stays.
             time = max(time, found.time)
             revision, count = found.revision, count + 1
             if count > LINES_MAX:
@@ -325,7 +325,7 @@ def _read_line(line: bytes, place: str) -> RecordedObject:
 
 
 def _changes(objects: Iterable[RecordedObject]) -> Iterator[Change]:
-    """Yield the changes: what has the same revision happened at once, the last write counts."""
+    """Yield a change for each revision; of several writes of an object, the last counts."""
     revision, time = -1, Timestamp.parse("0001-01-01T00:00:00Z")
     at_once: dict[ObjectKey, RecordedObject] = {}
     for each in objects:

@@ -36,7 +36,7 @@ _REMEDIES: Final = {
 }
 
 
-class _Told(NamedTuple):
+class _StageMistake(NamedTuple):
     """A mistake, and the expression that has it."""
 
     stage: ExpressionStage
@@ -52,7 +52,7 @@ class _Told(NamedTuple):
         )
 
 
-def _told(case: Case) -> Iterator[_Told]:
+def _stage_mistakes(case: Case) -> Iterator[_StageMistake]:
     """Yield the mistakes in all expressions of an object."""
     for selection in selections_of(case.subject):
         stages = [stage for stage in case.stages if stage.selection.place == selection.place]
@@ -60,7 +60,7 @@ def _told(case: Case) -> Iterator[_Told]:
         yield from _in_selectors(case, selectors)
         for stage in stages:
             if stage.expression.purpose == "derived" and _compiles(stage):
-                yield from (_Told(stage, mistake) for mistake in _in_derived(case, stage))
+                yield from (_StageMistake(stage, mistake) for mistake in _in_derived(case, stage))
 
 
 def _in_derived(case: Case, stage: ExpressionStage) -> Iterator[Mistake]:
@@ -87,39 +87,39 @@ def _derived_error(stage: ExpressionStage) -> Iterator[Mistake]:
         yield Mistake(MistakeKind.ERROR, cause, ())
 
 
-def _in_selectors(case: Case, stages: list[ExpressionStage]) -> Iterator[_Told]:
+def _in_selectors(case: Case, stages: list[ExpressionStage]) -> Iterator[_StageMistake]:
     if not stages or not all(map(_compiles, stages)) or not stages[0].candidates:
         return
     compiler, devices = case.context.compiler, devices_of(case, stages[0])
     found = diagnose([stage.expression.text for stage in stages], compiler, devices)
     reported = _mistakes(found) if found is not None else []
     for mistake in reported:
-        yield _Told(stages[mistake.selector], mistake)
+        yield _StageMistake(stages[mistake.selector], mistake)
     if any(each.kind is not MistakeKind.GUARD for each in reported):
         return
     for stage in stages:
         for mistake in doubtful_questions(stage.expression.text, compiler, devices_of(case, stage)):
-            yield _Told(stage, mistake)
+            yield _StageMistake(stage, mistake)
 
 
 def _mistakes(found: SelectorDiagnosis) -> list[Mistake]:
     """Return the mistakes; a step that only lets another one compile comes with that one."""
-    told: list[Mistake] = []
+    located: list[Mistake] = []
     for each in found.mistakes:
-        last = told[-1] if told else None
+        last = located[-1] if located else None
         if each.kind is MistakeKind.SYNTAX and last is not None and last.remedy:
-            told[-1] = last._replace(remedy=f"{last.remedy}, and {each.remedy}")
+            located[-1] = last._replace(remedy=f"{last.remedy}, and {each.remedy}")
         else:
-            told.append(each)
-    return told
+            located.append(each)
+    return located
 
 
 def _compiles(stage: ExpressionStage) -> bool:
     return isinstance(stage.evaluator, ExpressionEvaluator)
 
 
-def _all_told(case: Case) -> tuple[_Told, ...]:
-    return case.once(_told)
+def _all_mistakes(case: Case) -> tuple[_StageMistake, ...]:
+    return case.once(_stage_mistakes)
 
 
 # --- names ------------------------------------------------------------------------------
@@ -139,7 +139,9 @@ def unknown_attribute(case: Case) -> Iterator[Oddity]:
 
 def _of_kind(case: Case, kind: MistakeKind) -> Iterator[Oddity]:
     if not case.context.unreadable:
-        yield from (told.oddity for told in _all_told(case) if told.mistake.kind is kind)
+        yield from (
+            located.oddity for located in _all_mistakes(case) if located.mistake.kind is kind
+        )
 
 
 # --- errors -----------------------------------------------------------------------------
@@ -148,17 +150,17 @@ def _of_kind(case: Case, kind: MistakeKind) -> Iterator[Oddity]:
 @RULES.add(E, Needs.DEVICES, is_shared=True)
 def missing_guard(case: Case) -> Iterator[Oddity]:
     """An attribute that only some devices have, read without has() or .?."""
-    for told in _all_told(case):
-        if told.mistake.kind is MistakeKind.GUARD:
-            yield told.oddity
+    for located in _all_mistakes(case):
+        if located.mistake.kind is MistakeKind.GUARD:
+            yield located.oddity
 
 
 @RULES.add(E, Needs.DEVICES, is_shared=True)
 def run_time_error(case: Case) -> Iterator[Oddity]:
     """An expression that has no value for some device."""
-    for told in _all_told(case):
-        if told.mistake.kind is MistakeKind.ERROR and _has_errors(told.stage):
-            yield told.oddity
+    for located in _all_mistakes(case):
+        if located.mistake.kind is MistakeKind.ERROR and _has_errors(located.stage):
+            yield located.oddity
 
 
 def _has_errors(stage: ExpressionStage) -> bool:
@@ -171,13 +173,13 @@ def _has_errors(stage: ExpressionStage) -> bool:
 @RULES.add(W, Needs.DEVICES, is_shared=True)
 def never_true(case: Case) -> Iterator[Oddity]:
     """A comparison that is true for no device."""
-    for told in _all_told(case) if not case.context.unreadable else ():
-        kind = told.mistake.kind
+    for located in _all_mistakes(case) if not case.context.unreadable else ():
+        kind = located.mistake.kind
         is_value = kind is MistakeKind.VALUE or (
-            kind is MistakeKind.ERROR and not _has_errors(told.stage)
+            kind is MistakeKind.ERROR and not _has_errors(located.stage)
         )
-        if is_value and (not _is_of_class(case) or told.mistake.repair <= SURE):
-            yield told.oddity
+        if is_value and (not _is_of_class(case) or located.mistake.repair <= SURE):
+            yield located.oddity
 
 
 def _is_of_class(case: Case) -> bool:
@@ -190,6 +192,6 @@ def matches_nothing(case: Case) -> Iterator[Oddity]:
     """Selectors that no device passes together."""
     if _is_of_class(case) or case.context.unreadable:
         return
-    for told in _all_told(case):
-        if told.mistake.kind is MistakeKind.TOGETHER:
-            yield told.oddity
+    for located in _all_mistakes(case):
+        if located.mistake.kind is MistakeKind.TOGETHER:
+            yield located.oddity

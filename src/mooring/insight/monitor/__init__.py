@@ -1,11 +1,11 @@
-"""Monitoring: what nobody else counts about devices, pods and claims, as metrics with few labels.
+"""Monitoring: metrics about devices, pods and claims that Kubernetes lacks, with bounded labels.
 
 objects of informers ─► Monitor ─► Figures ─► families ─► a page for Prometheus
 
 figures   the counts at one moment, as values
-monitor   the counts of a cluster that changes; what did not change is not computed again
-shapes    what claims usually look like, and the devices that are of no use to them
-families  metrics made of the counts, with a bounded number of label values
+monitor   computes the counts of a changing cluster, reusing what has not changed
+shapes    what most claims request, and the devices that cannot serve another such claim
+families  the counts as metrics, with a bounded number of label values
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Metrics made of figures.
+"""Figures as metrics.
 
 Names come from users, so the values of each label are bounded: the first values in natural order
-keep their name, all others are counted together as `<other>`. Names sort the same every time, so a
-series does not come and go with the numbers. The values of `state` and `cause` are fixed sets.
+keep their names, and all others are counted together as `<other>`. The order depends on names only,
+so series do not come and go with the numbers. `state` and `cause` have fixed sets of values.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from mooring.insight.messages import natural_order
 from mooring.insight.monitor.figures import Figures, RequestRoom
 from mooring.kit.metrics import Family, Gauge, Labels, number_text
 
-OTHER: Final = "<other>"  # no name from a cluster looks like this
+OTHER: Final = "<other>"  # no name in a cluster looks like this
 AGES_S: Final = (60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0, 604_800.0)
-REQUESTS_MAX: Final = 8  # of each shape
+REQUESTS_MAX: Final = 8  # per shape
 
 Counts = dict[Labels, float]
 
 
 class LabelLimits(NamedTuple):
-    """How many values labels keep."""
+    """How many values each label may have."""
 
     nodes: int = 1000
     drivers: int = 50
@@ -37,7 +37,7 @@ class LabelLimits(NamedTuple):
 
 
 class MonitorFamilies:
-    """The metrics of the figures that `look` returns, and of the time that `now` returns."""
+    """The metrics of the figures that `look` returns, at the time that `now` returns."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class MonitorFamilies:
         """Yield all metrics."""
         yield Gauge(
             "mooring_devices",
-            "Devices by driver, the nodes that can use them, and state, as moor devices has them.",
+            "Devices by driver, the nodes that can use them, and state, as in moor devices.",
             ("driver", "node", "state"),
             self._devices,
         )
@@ -78,7 +78,7 @@ class MonitorFamilies:
         yield from self._of_claims()
         yield Gauge(
             "mooring_folded_label_values",
-            "Values that are counted as `<other>`, or of shapes that are left out, by label.",
+            "Label values that are counted as `<other>` or, for shapes, left out, by label.",
             ("label",),
             self._folded,
         )
@@ -202,7 +202,7 @@ class MonitorFamilies:
 
 
 def folded(counts: Mapping[Labels, float], place: int, most: int) -> Counts:
-    """Return counts in which at most so many values of one label keep their name."""
+    """Return counts in which at most this many values of one label keep their names."""
     values = {labels[place] for labels in counts}
     if len(values) <= most:
         return dict(counts)

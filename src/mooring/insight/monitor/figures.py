@@ -1,7 +1,7 @@
 """The counts of a cluster at one moment.
 
-# shape: what a claim asks for, under a name
-# stranded: free, and of no use to one more claim of a shape
+# shape: what a claim requests, with a name
+# stranded: free, but one more claim of a shape cannot use it
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from msgspec import Struct
 from mooring.insight.devices import ClaimState
 from mooring.insight.devices.model import CountKey, StateCounts
 
-# The cause of a pod that the scheduler has not come to yet: it would get a node now.
+# The cause of a pod that would get a node now: the scheduler has not tried it yet.
 FITS_NOW: Final = "fits-now"
 
 
 class WaitingPod(Struct, frozen=True):
-    """A pod without a node, and why, in a word."""
+    """A pod without a node, with the cause in a word."""
 
     namespace: str
     name: str
@@ -34,7 +34,7 @@ class RequestRoom(Struct, frozen=True):
     request: str
     matching: int  # free or not
     free: int
-    stranded: int | None  # None: not known, as more claims of the shape fit than were tried
+    stranded: int | None  # None: unknown, because all claims that were tried fit
 
 
 class ShapeRoom(Struct, frozen=True):
@@ -42,7 +42,7 @@ class ShapeRoom(Struct, frozen=True):
 
     shape: str
     claims: int
-    is_more: bool  # no more were tried
+    is_more: bool  # the maximum number of claims was reached
     requests: tuple[RequestRoom, ...] = ()
 
 
@@ -51,8 +51,8 @@ class Figures(Struct, frozen=True):
 
     devices: Mapping[CountKey, StateCounts] = {}  # by node, or a word for several, and driver
     classes: Mapping[str, StateCounts] = {}  # a device counts for each class that selects it
-    invalid_classes: frozenset[str] = frozenset()  # their selectors cannot be compiled
+    invalid_classes: frozenset[str] = frozenset()  # classes whose selectors do not compile
     waiting: tuple[WaitingPod, ...] = ()
-    claims: Mapping[ClaimState, tuple[datetime, ...]] = {}  # since when, oldest first
+    claims: Mapping[ClaimState, tuple[datetime, ...]] = {}  # their creation times, oldest first
     shapes: tuple[ShapeRoom, ...] = ()
     shapes_left_out: int = 0

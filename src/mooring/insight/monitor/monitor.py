@@ -1,4 +1,4 @@
-"""The figures of a cluster that changes.
+"""Computes the figures of a changing cluster.
 
     objects ─ without disabled fields ─► snapshot ─┬─ devices by state      mooring.insight.devices
                                                    ├─ classes that select them
@@ -6,9 +6,9 @@
                                                    │        └─ room for shapes  insight.fit
                                                    └─ claims by state and age
 
-The same functions answer `moor devices`, `moor explain` and `moor fit`, so the numbers are theirs.
-Objects come from informers: one that is the same as before is the identical one, so what depends on
-unchanged objects alone is kept.
+The same functions answer `moor devices`, `moor explain` and `moor fit`, so the numbers agree.
+Objects come from informers, where unchanged objects stay identical; results that depend on
+unchanged objects alone are reused.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from mooring.validation.strategy import Context
 
 SELECTED_NODES: Final = "<selector>"
 SHAPES_MAX: Final = 16
-SHAPE_CLAIMS_MAX: Final = 1000  # of each shape that are tried
+SHAPE_CLAIMS_MAX: Final = 1000  # to try per shape
 
 ClassSelections = dict[str, Selected | InvalidExpression]
 
@@ -58,7 +58,7 @@ ClassSelections = dict[str, Selected | InvalidExpression]
 class Monitor:
     """Computes the figures of one cluster, again and again.
 
-    `effort` says how much each search for a cause may take, `limit` makes a limit for expressions.
+    `effort` bounds each search for a cause; `limit` creates a limit for expressions.
     """
 
     def __init__(
@@ -79,21 +79,21 @@ class Monitor:
         self._selected: tuple[Snapshot, ClassSelections] | None = None
 
     def figures(self, objects: Iterable[Any], now: datetime) -> Figures:
-        """Return the figures of a cluster that has these objects."""
+        """Return the figures of a cluster with these objects."""
         context = self.context(now)
         return self.figures_of(self.snapshot(objects, context), context)
 
     def context(self, now: datetime) -> Context:
-        """Return what the figures depend on besides objects."""
+        """Return everything but objects that the figures depend on."""
         return self._context._replace(now=Timestamp(now))
 
     def plan(self, objects: Iterable[Any], now: datetime) -> Plan:
-        """Return where the pods of a cluster that have no node would go."""
+        """Return where the pods without a node would go."""
         context = self.context(now)
         return plan(self.snapshot(objects, context), context, limit=self._limit())
 
     def snapshot(self, objects: Iterable[Any], context: Context) -> Snapshot:
-        """Return the objects as a snapshot, each without the fields that the gates disable."""
+        """Return the objects as a snapshot, without fields that the gates disable."""
         prepared: dict[int, tuple[Any, Any]] = {}
         for each in objects:
             known = self._prepared.get(id(each))
@@ -132,7 +132,7 @@ class Monitor:
         return found
 
     def _selections(self, snapshot: Snapshot) -> ClassSelections:
-        """Return the devices that each class selects; evaluated again where slices change."""
+        """Return the devices that each class selects; only changed slices are evaluated again."""
         if self._selected is not None:
             before, found = self._selected
             same = (before.slices, snapshot.slices), (before.classes, snapshot.classes)
@@ -150,7 +150,7 @@ class Monitor:
 def _by_node(holding: DeviceUsage) -> CountKey:
     """Return the node that can use a device, or a word for several, and its driver.
 
-    A selector is a text without bounds, and may look like a name.
+    A selector has no bounded length, and may look like a name.
     """
     place = holding.node_selection
     is_open = place.selector is not None and not (place.node or only_node(place.selector))
@@ -163,7 +163,7 @@ def _by_class(
     found = {name: StateCounts(Counter()) for name in sorted(selections)}
     for each in devices:
         if each.state is DeviceState.MISSING:
-            continue  # Nothing is known of it but its name.
+            continue  # Only its name is known.
         for name, selected in selections.items():
             if not isinstance(selected, InvalidExpression) and each.id in selected:
                 found[name].states[each.state] += 1
@@ -188,11 +188,11 @@ def _waiting(planned: Plan, context: Context, effort: Callable[[], Effort]) -> I
 
 
 def _claims(snapshot: Snapshot, now: datetime) -> dict[ClaimState, tuple[datetime, ...]]:
-    """Return since when claims exist, by state; those being deleted, since their deletion."""
+    """Return the creation times of claims by state, or deletion times if they are being deleted."""
     found: dict[ClaimState, list[datetime]] = {state: [] for state in ClaimState}
     for claim in snapshot.claims:
         metadata = claim.metadata
         since = metadata.deletion_timestamp or metadata.creation_timestamp
-        # One that no server has seen was made just now.
+        # Objects that no server has seen have no creation time: they count as new.
         found[state_of(claim)].append(now if since is None else since.instant)
     return {state: tuple(sorted(times)) for state, times in found.items()}

@@ -1,7 +1,7 @@
-"""Shapes: what claims usually look like, and how many more of each get devices.
+"""Shapes: what most claims request, and how many more such claims get devices.
 
-The shapes of a cluster are the templates that most pods use. Templates that ask for the same are
-one shape, under the first of their names.
+The shapes of a cluster are the templates that most pods use. Templates with the same requests are
+one shape, which has the first of their names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mooring.validation.strategy import Context
 
 
 class Shape(Struct, frozen=True):
-    """A name, and a claim or template that says what is asked for."""
+    """A name, and a claim or template with the requests."""
 
     name: str
     model: ResourceClaim | ResourceClaimTemplate

@@ -1,10 +1,10 @@
-"""Other orders of arrival, of which one may place more pods than the plan.
+"""Tries other orders of arrival, one of which may place more pods than the plan.
 
-In a real cluster the order of new pods is a race between controllers, so a plan is one outcome of
-several. `better_order` tries a few others where pods are left without a node, each once:
+In a real cluster, the order of new pods is a race between controllers, so a plan is one of several
+possible outcomes. If pods get no node, `better_order` tries a few other orders, each once:
 
 1. all pods of an owner that has pending pods come first;
-2. the pending pods come first, and again those that are pending then;
+2. the pending pods come first, and then those that this order leaves pending;
 3. the owners take turns;
 4. the last owner comes first.
 
@@ -28,14 +28,14 @@ from mooring.insight.plan.planner import Plan, plan_completed, standing
 from mooring.insight.snapshot.completion import Completed
 from mooring.validation.strategy import Context
 
-PODS_MAX: Final = 200  # beyond that no other orders are tried
+PODS_MAX: Final = 200  # with more, no other orders are tried
 NODES_MAX: Final = 200
 REPAIRS_MAX: Final = 3
-Turns = tuple[str, ...]  # owners, each as often as it has pods
+Turns = tuple[str, ...]  # an owner for each of its pods
 
 
 class BetterOrder(Struct, frozen=True):
-    """An order in which more pods get a node, found by trying it."""
+    """An order in which more pods get a node, as a trial has shown."""
 
     arrival: tuple[str, ...]  # the full names of pods
     owners: tuple[str, ...]  # of each of them
@@ -45,9 +45,9 @@ class BetterOrder(Struct, frozen=True):
 def better_order(
     plan: Plan, context: Context, *, shown: Collection[str] | None = None
 ) -> BetterOrder | None:
-    """Return the best order that was tried, if it places more pods than the plan.
+    """Return the best order among those tried, if it places more pods than the plan.
 
-    It places more of the shown pods and more of all, so no other pod has to give way.
+    It places more of the shown pods and more pods in all, so no other pod loses its place.
     """
     pods = _sorted(each.pod for each in plan.results)
     owners = {full_name(pod): _owner_of(pod) for pod in pods}
@@ -72,7 +72,7 @@ def _owner_of(pod: Pod) -> str:
 
 
 class _Search:
-    """Tries orders, each once, and keeps the best."""
+    """Tries orders, each once, and remembers the best."""
 
     def __init__(
         self, plan: Plan, context: Context, pods: list[Pod], shown: Collection[str]

@@ -88,14 +88,14 @@ def _refused(cluster: Cluster, pod: Pod, claim: ResourceClaim) -> Pending:
 
 
 class Refusals:
-    """The pods that got no node since a cluster changed last."""
+    """The pods that got no node since the last change of the cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._known: dict[Hashable, Pending] = {}
 
     def like(self, pod: Pod) -> Pending | None:
-        """Return the refusal of a pod if one like it was refused, else None."""
+        """Return the refusal of a pod if an equal pod was refused, else None."""
         if not self._known or _is_nominated(pod):
             return None
         ready = attempt(self._cluster, pod)
@@ -103,9 +103,9 @@ class Refusals:
         return None if found is None else replace(found, pod=pod)
 
     def remember(self, pending: Pending) -> None:
-        """Keep a refusal, unless it is about this pod alone.
+        """Remember a refusal, unless it is specific to this pod.
 
-        A fault may pass; victims and claims to be deallocated are those of one pod.
+        Faults may be temporary; victims and claims to deallocate belong to one pod.
         """
         is_own = pending.is_fault or pending.preemption is not None
         if is_own or pending.deallocation is not None or _is_nominated(pending.pod):
@@ -116,7 +116,7 @@ class Refusals:
                 self._known[_kind(ready)] = pending
 
     def forget(self) -> None:
-        """Forget all refusals: the cluster has changed."""
+        """Forget all refusals, because the cluster has changed."""
         self._known.clear()
 
 

@@ -17,14 +17,14 @@ from mooring.scheduler.scheduling_cycle import Pending
 
 
 def shown_results(plan: Plan, manifests: Snapshot) -> tuple[Result, ...]:
-    """Return what the manifests are about, or everything if there are none."""
+    """Return the results for pods of the manifests, or all results if there are no manifests."""
     if not any(manifests.objects()):
         return plan.results
     return tuple(chosen_results(plan.results, manifests))
 
 
 def shown_placement(result: Result, plan: Plan) -> Placement:
-    """Return what becomes of a pod, and what Kubernetes writes where its scheduler is silent."""
+    """Return the result for a pod, with Kubernetes' message if its scheduler writes none."""
     placement = placement_of(result)
     if isinstance(result, Pending) and not result.message:
         written = kubernetes_writes(plan.before, plan.cluster.features.claims, result)
@@ -35,7 +35,7 @@ def shown_placement(result: Result, plan: Plan) -> Placement:
 def plan_tree(
     placements: Sequence[Placement], nodes: int, better: BetterOrder | None = None
 ) -> dict[str, Any]:
-    """Return placements on so many nodes, and an order of arrival that would place more."""
+    """Return placements, the number of nodes, and an order of arrival that would place more."""
     order = {"placed": better.placed, "pods": list(better.arrival)} if better is not None else None
     return {
         "pods": msgspec.to_builtins(placements),

@@ -1,8 +1,8 @@
-"""A limit on the time that expressions take: of each pod, and of all together.
+"""Limits the time that CEL expressions take, for each pod and in all.
 
-A dump may hold expressions that take a tenth of a second for each device. Kubernetes' scheduler
-gives up on such a pod after its filter timeout; a command does the same, and answers in the end.
-Only evaluations count, so a large cluster with usual expressions is never cut short.
+A dump may contain expressions that take a tenth of a second for each device. Kubernetes' scheduler
+gives up on such a pod after its filter timeout. Commands do the same, so that they always end. Only
+evaluations count, so a large cluster with normal expressions never reaches the limit.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 from mooring.scheduler.cluster import Cluster
 
-EACH_S = 10.0  # as Kubernetes' filter timeout
+EACH_S = 10.0  # like Kubernetes' filter timeout
 ALL_S = 60.0
-TIMED_OUT = "timed out trying to allocate devices"  # as Kubernetes' scheduler says
+TIMED_OUT = "timed out trying to allocate devices"  # the message of Kubernetes' scheduler
 TOOK_LONG = "expressions took more than"
 SIMPLER = (
     "write selectors and derived attributes that do less for each device; moor cel shows costs"
@@ -22,7 +22,7 @@ SIMPLER = (
 
 
 class EvaluationLimit:
-    """Ends the evaluations of clusters that take too long; `clock` gives seconds."""
+    """Interrupts evaluations of clusters that take too long; `clock` returns seconds."""
 
     def __init__(
         self, clock: Callable[[], float], *, each_s: float = EACH_S, all_s: float = ALL_S
@@ -31,7 +31,7 @@ class EvaluationLimit:
         self._each_s = each_s
         self._all_s = all_s
         self._clusters: list[Cluster] = []
-        self._begin_s = 0.0  # what evaluations had taken when the present pod's turn came
+        self._begin_s = 0.0  # the time of evaluations before the current pod
 
     def watch(self, cluster: Cluster) -> Cluster:
         """Limit the evaluations of a cluster."""
@@ -41,18 +41,18 @@ class EvaluationLimit:
         return cluster
 
     def begin(self) -> None:
-        """Begin with a pod."""
+        """Start the time of a pod."""
         self._begin_s = self._taken_s()
 
     @contextmanager
     def limited(self, cluster: Cluster) -> Iterator[None]:
-        """Begin with a pod that is explained: within, evaluations raise Interrupted."""
+        """Start the time of a pod to explain; within the block, evaluations raise Interrupted."""
         self.begin()
         with cluster.inventory.compiler.meter.bounded(self.interrupt):
             yield
 
     def interrupt(self) -> str | None:
-        """Return why evaluations must end, if so."""
+        """Return why evaluations must end, or None."""
         taken_s = self._taken_s()
         if taken_s > self._all_s:
             return f"{TIMED_OUT}: {TOOK_LONG} {self._all_s:g} s for all pods"

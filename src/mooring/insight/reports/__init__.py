@@ -1,6 +1,6 @@
-"""Reports for CI systems and editors: findings in, a document out.
+"""Reports for CI systems and editors, written from findings.
 
-findings  what is reported: objects that were checked, findings about them, and rules
+findings  checked objects, findings about them, and rules
 rules     the rules of each command, with their help
 sarif     SARIF 2.1.0, for code scanning and editors
 junit     JUnit XML, for test reports

@@ -1,7 +1,7 @@
-"""What the writers of reports share: objects that were checked, and findings about them.
+"""The input of all report writers: checked objects, and findings about them.
 
-Every command turns its own findings into these. A place names a file of the workspace, or none:
-what lies elsewhere is named in the message only, so no path in a report leaves the workspace.
+Every command converts its own findings into these. A place names a file of the workspace or no
+file: other files appear in the message only, so no path in a report leaves the workspace.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mooring.kit.printable import printable, printable_lines
 
 
 class FindingLevel(StrEnum):
-    """How bad a finding is, in the words of SARIF."""
+    """The severity of a finding, in the words of SARIF."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -30,26 +30,26 @@ class ReportPlace(NamedTuple):
     """
 
     file: str = ""
-    line: int = 0  # from 1; 0: the file as a whole
+    line: int = 0  # from 1; 0: the whole file
     column: int = 0
     origin: str = ""
 
     @property
     def position(self) -> tuple[int, int] | None:
-        """Line and column in the file, if it has them."""
+        """Line and column in the file, if known."""
         is_known = self.file and self.line and not self.origin
         return (self.line, max(self.column, 1)) if is_known else None
 
     @property
     def lead(self) -> str:
-        """The beginning of a message: the place, as far as the file does not say it."""
+        """The beginning of a message: the part of the place that the file does not tell."""
         if not self.origin:
             return ""
         return f"{self.origin}:{self.line}:{self.column}: " if self.line else f"{self.origin}: "
 
 
 class ReportFinding(NamedTuple):
-    """One thing to look at: its rule, its place, what is wrong, and what to do about it."""
+    """One finding: its rule, its place, what is wrong, and what to do about it."""
 
     rule: str
     level: FindingLevel
@@ -66,7 +66,7 @@ class ReportFinding(NamedTuple):
 
 
 class CheckedObject(NamedTuple):
-    """An object that was checked, with what was found; or an input that could not be read."""
+    """A checked object with its findings, or an input that could not be read."""
 
     name: str  # kind and name: `ResourceClaim default/gpu`
     place: ReportPlace
@@ -75,12 +75,12 @@ class CheckedObject(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The name, printable in one line."""
+        """The name, in one printable line."""
         return printable(self.name) or "object without a kind"
 
 
 class ReportRule(NamedTuple):
-    """A kind of finding, with the help that code scanning shows."""
+    """A kind of finding, with the help text that code scanning shows."""
 
     id: str
     level: FindingLevel
@@ -90,7 +90,7 @@ class ReportRule(NamedTuple):
 
 
 class FindingReport(NamedTuple):
-    """Everything that a command found.
+    """All findings of a command.
 
     failing  the levels for which the command exits with 1
     """
@@ -107,7 +107,7 @@ class FindingReport(NamedTuple):
         return all(f.rule != UNREADABLE for each in self.objects for f in each.findings)
 
     def findings(self) -> Iterator[tuple[CheckedObject, ReportFinding]]:
-        """Yield all findings; one that several objects have in common comes once."""
+        """Yield all findings; one that several objects share appears once."""
         seen: set[ReportFinding] = set()
         for each in self.objects:
             for finding in each.findings:
@@ -135,7 +135,7 @@ def unreadable_input(message: str, place: ReportPlace) -> CheckedObject:
 
 
 def by_file(objects: Iterable[CheckedObject]) -> dict[str, list[CheckedObject]]:
-    """Return the objects by their files, in order; those of no file under where they came from."""
+    """Return the objects by file, in order; objects without a file are under their origin."""
     found: dict[str, list[CheckedObject]] = {}
     for each in objects:
         found.setdefault(each.place.file or each.place.origin or "cluster", []).append(each)

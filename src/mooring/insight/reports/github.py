@@ -1,9 +1,9 @@
-"""Workflow commands of GitHub Actions: one line per finding, shown beside the changed line.
+"""Workflow commands of GitHub Actions: one line per finding, which GitHub shows as annotation.
 
     ::error file=claim.yaml,line=9,col=7,title=FieldValueRequired::ResourceClaim default/x: …
 
-Whatever could end a line or a property is escaped as GitHub reads it, so that no name or message
-from a file can be a command of its own.
+Characters that could end a line or a property are escaped, so names and messages from files cannot
+inject commands.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """JUnit XML: a test suite for each file, a test case for each object.
 
-Findings that make the command exit with 1 are failures, the others output of their test case; an
-input that could not be read is an error. Control characters are escaped as in every other output:
-XML cannot hold them. What is not ASCII is written as character references.
+Findings that make the command exit with 1 are failures; others are output of their test case. An
+input that could not be read is an error. Control characters, which XML cannot contain, are escaped
+as in all other output. Characters outside of ASCII are written as character references.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _inside(each: CheckedObject, failing: frozenset[FindingLevel]) -> Iterator[s
     if each.skipped:
         yield f"      <skipped {_attributes(message=each.skipped)}/>"
     if failures:
-        # One element for all: many readers show the first of a test case only.
+        # One element for all, because many readers show only the first of a test case.
         tag = "error" if _is_unreadable(each) else "failure"
         first, *more = failures
         message = first.text.partition("\n")[0] + (f" (and {len(more)} more)" if more else "")

@@ -1,4 +1,4 @@
-"""The rules of reports, with the help that code scanning shows beside a finding.
+"""The rules of reports, with the help text that code scanning shows beside a finding.
 
 `moor validate` has a rule for each type of error in Kubernetes' answers, `moor plan` rules for pods
 and objects; the rules of `moor lint` are its own.

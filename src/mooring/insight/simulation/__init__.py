@@ -1,11 +1,11 @@
-"""A cluster in simulated time: pods arrive by a trace, wait, run and leave.
+"""A cluster in simulated time, where pods arrive as a trace says, wait, run and leave.
 
-trace        arrivals: read from CSV and JSON, or drawn at random
-simulator    the events, and the scheduler at each of them
-jobs         the pods of a trace, their queues, and the cluster that they enter and leave
-device_use   how many devices are in use, and which are left over, over time
+trace        arrivals, read from CSV or JSON or drawn at random
+simulator    processes the events, and runs the scheduler after each of them
+jobs         the pods of a trace, and their queues
+device_use   counts devices in use and left over, over time
 result       waits, use and left-over devices as values, rows and JSON
-line_chart   lines over numbers, as SVG
+line_chart   line charts as SVG
 """
 
 from mooring.insight.simulation.result import DriverUse, Sample, SimulatedPod, SimulationResult

@@ -1,4 +1,4 @@
-"""How many devices are in use, and which are left over, while a simulation goes on.
+"""Counts devices in use, and devices left over, during a simulation.
 
 # held: how many claims have a device, with or without a share of it
 """
@@ -20,12 +20,12 @@ from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.scheduling_cycle import Pending
 
-FILLED_MAX = 2_000  # replicas; a cluster with more room for a workload is not filled with it
-MEASURED_MAX = 20  # workloads
+FILLED_MAX = 2_000  # of one workload; larger clusters are not filled
+MEASURED_MAX = 20  # of a trace
 
 
 class DeviceUse:
-    """Counts devices in use, and their time."""
+    """Counts devices in use, weighted by time."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._totals = _published(cluster)
@@ -37,7 +37,7 @@ class DeviceUse:
         self.take(cluster.claims.values())
 
     def take(self, claims: Iterable[ResourceClaim]) -> None:
-        """Count the devices that claims get."""
+        """Count devices that claims get as in use."""
         for device in _devices(claims):
             self._held[device] += 1
             if self._held[device] == 1:
@@ -46,7 +46,7 @@ class DeviceUse:
             self._peaks[driver] = max(self._peaks[driver], number)
 
     def give_back(self, claims: Iterable[ResourceClaim]) -> None:
-        """Count the devices of claims as free, unless others have them, too."""
+        """Count devices of claims as free, unless other claims share them."""
         for device in _devices(claims):
             self._held[device] -= 1
             if self._held[device] == 0:
@@ -54,7 +54,7 @@ class DeviceUse:
                 self.used[device.driver] -= 1
 
     def advance(self, at_s: float) -> None:
-        """Let time go on with the devices that are in use."""
+        """Advance time with the devices that are in use."""
         for driver, number in self.used.items():
             self._device_s[driver] += number * (at_s - self._at_s)  # type: ignore[assignment]
         self._at_s = at_s
@@ -89,12 +89,12 @@ def _devices(claims: Iterable[ResourceClaim]) -> Iterable[DeviceName]:
 
 
 class LeftOver:
-    """Fills a cluster with a workload to see what stays free, and empties it again."""
+    """Fills a cluster with a workload to see which devices stay free, and empties it again."""
 
     def __init__(self, cluster: Cluster, models: Mapping[str, Model], around: Snapshot) -> None:
         self._cluster = cluster
         self._features = cluster.features.claims
-        # No running pod has such a name.
+        # No running pod can have this name.
         self._models = {
             name: _renamed(model, f"{model.base}-left-over")
             for name, model in list(models.items())[:MEASURED_MAX]
@@ -107,7 +107,7 @@ class LeftOver:
         self._seen: tuple[int, dict[str, float | None]] | None = None
 
     def percents(self, version: int) -> dict[str, float | None]:
-        """Return the left-over devices for each workload; `version` grows with every change."""
+        """Return the percentage of left-over devices by workload; changes increase `version`."""
         if self._seen is None or self._seen[0] != version:
             self._seen = version, {name: self._of(each) for name, each in self._models.items()}
         return self._seen[1]

@@ -1,11 +1,11 @@
 """The pods of a trace, and the queues in which they wait.
 
-Pods of a workload are alike, so they have one queue. Those of higher priority come first, then
-those that have waited longest, as in the scheduler's queue. Where one pod gets no node, those
-behind it in its queue get none either; the queue is stuck until a pod leaves the cluster, or, if
-the workload has affinity or spreads over domains, until one enters it.
+Pods of a workload are alike, so they share one queue. Pods of higher priority come first, then
+those that have waited longest, as in the scheduler's queue. If one pod gets no node, those behind
+it in its queue get none, either: the queue is stuck until a pod leaves the cluster or, if the
+workload has affinity or spreads over domains, until one enters it.
 
-    # replica: the pod, and the claims made for it, as they are now; a preempted pod comes anew
+    # replica: the current pod and the claims made for it; a preempted pod gets a new replica
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Order = tuple[int, float, int]  # priority, time in the queue, number
 
 
 class TracePod(Struct, eq=False):
-    """A pod of a trace, and what has become of it so far."""
+    """A pod of a trace, and what has happened to it so far."""
 
     number: int
     workload: str
@@ -44,7 +44,7 @@ class TracePod(Struct, eq=False):
     reservation: Reservation | None = None  # while it runs
 
     def shown(self, end_s: float) -> SimulatedPod:
-        """Return what became of the pod until the end."""
+        """Return what happened to the pod until the end."""
         is_waiting = self.node is None
         waited_s = self.waited_s + (end_s - self.queued_s if is_waiting else 0.0)
         return SimulatedPod(
@@ -61,7 +61,7 @@ class TracePod(Struct, eq=False):
 
 
 def trace_pods(arrivals: Sequence[Arrival], titles: Mapping[str, str]) -> list[TracePod]:
-    """Return the pods of arrivals, in their order; `titles` are of the workloads as written."""
+    """Return the pods of arrivals, in order; `titles` are the titles of workloads, by name."""
     numbers = count()
     return [
         TracePod(
@@ -96,14 +96,14 @@ class PodQueue:
         return len(self._pods)
 
     def put(self, pod: TracePod, now_s: float) -> None:
-        """Let a pod wait behind those that wait already."""
+        """Add a pod behind those that wait."""
         pod.queued_s = now_s
         pod.node = pod.started_s = pod.ended_s = None
         self._pods.append(pod)
 
     @property
     def first(self) -> TracePod:
-        """The pod that is tried next, with its replica."""
+        """The pod to try next, with its replica."""
         pod = self._pods[0]
         if pod.replica is None:
             self._prepare(pod)
@@ -120,7 +120,7 @@ class PodQueue:
         return -self._priority, pod.queued_s, pod.number
 
     def finish(self) -> None:
-        """Give those names and messages that were not tried: they wait for what the first does."""
+        """Give pods that were not tried names, and the message of the first pod."""
         for pod in self._pods:
             if not pod.name:
                 self._prepare(pod)

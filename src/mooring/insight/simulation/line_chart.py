@@ -1,4 +1,4 @@
-"""Lines over numbers, as SVG: one self-contained text without scripts, which needs no package."""
+"""Line charts as self-contained SVG, without scripts or other packages."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Point = tuple[float, float]
 WIDTH: Final = 760
 HEIGHT: Final = 320
 LEFT, RIGHT, TOP, BOTTOM = 70, 206, 34, 48
-NAME_MAX: Final = 26  # characters beside a line
+NAME_MAX: Final = 26  # of the characters beside a line
 TICKS: Final = 5
 DOTS_MAX: Final = 40
-# Readable in light and dark; the names are of this chart only, since a notebook has one page.
+# For light and dark pages. All charts of a notebook share a page, so the class has a prefix.
 STYLE: Final = (
     ".mooring-chart{fill:#1f2328}.mooring-chart .ground{fill:#fff}"
     ".mooring-chart .grid{stroke:#d0d7de}@media (prefers-color-scheme:dark){"
     ".mooring-chart{fill:#e6edf3}.mooring-chart .ground{fill:#0d1117}"
     ".mooring-chart .grid{stroke:#30363d}}"
 )
-# Distinguishable without colours, too: each line has its own dashes.
+# Lines also differ in their dashes, for readers who cannot see colours.
 LOOKS: Final = (
     ("#388bfd", ""),
     ("#e5534b", "6 3"),
@@ -37,12 +37,12 @@ LOOKS: Final = (
 def line_chart(
     lines: Mapping[str, Sequence[Point]], *, title: str = "", x: str = "", y: str = ""
 ) -> str:
-    """Return a picture of lines, each a name and its points, at least one in all."""
+    """Return a chart of lines, given by name and points; there is at least one point."""
     return "".join(_drawn(lines, title, x, y))
 
 
 class _Axis:
-    """Numbers of one axis, from its first tick to its last."""
+    """The numbers on one axis, from its first tick to its last."""
 
     def __init__(self, values: Iterable[float], low_px: float, high_px: float) -> None:
         found = list(values)
@@ -53,18 +53,18 @@ class _Axis:
         self._low_px, self._high_px = low_px, high_px
 
     def place(self, value: float) -> float:
-        """Return where a number is drawn."""
+        """Return the position of a number in pixels."""
         share = (value - self.low) / (self.step * self.count)
         return round(self._low_px + share * (self._high_px - self._low_px), 1)
 
     def ticks(self) -> Iterator[float]:
-        """Yield the numbers that are written."""
+        """Yield the numbers with labels."""
         for number in range(self.count + 1):
             yield round(self.low + number * self.step, 12)
 
 
 def _round_step(step: float) -> float:
-    """Return the next of 1, 2, 5, 10, …"""
+    """Return the next larger number of 1, 2, 5, 10, 20, …"""
     unit = 10.0 ** floor(log10(step))
     return next((each * unit for each in (1, 2, 5) if step <= each * unit), 10 * unit)
 
@@ -72,7 +72,7 @@ def _round_step(step: float) -> float:
 def _drawn(
     lines: Mapping[str, Sequence[Point]], title: str, x_name: str, y_name: str
 ) -> Iterator[str]:
-    """Yield the parts of the picture."""
+    """Yield the parts of the chart."""
     points = [point for each in lines.values() for point in each]
     across = _Axis((x for x, _ in points), LEFT, WIDTH - RIGHT)
     up = _Axis((y for _, y in points), HEIGHT - BOTTOM, TOP)

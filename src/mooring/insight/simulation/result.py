@@ -1,4 +1,4 @@
-"""The result of a simulation: waits of pods, and use of devices over time."""
+"""The result of a simulation: how long pods waited, and the use of devices over time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ USE_TITLE = "Waiting pods and devices in use"
 
 
 class SimulatedPod(Struct, frozen=True, rename="camel"):
-    """What became of a pod of the trace; seconds count from the beginning of the simulation.
+    """What happened to a pod of the trace; times are seconds since the simulation began.
 
-    `start_s` and `end_s` are of its last run: a pod that was preempted starts anew, with its whole
-    duration. `wait_s` is how long it waited in all; of a pod that waits at the end, until then, and
-    `message` is what Kubernetes says about it.
+    `start_s` and `end_s` are those of its last run, on `node`: a preempted pod starts over, with
+    its whole duration. `wait_s` is the total time that it waited, and `preemptions` how often it
+    was preempted. `message` is what Kubernetes says about a pod that still waits at the end.
     """
 
     pod: str
@@ -40,12 +40,12 @@ class SimulatedPod(Struct, frozen=True, rename="camel"):
 
 
 class Sample(Struct, frozen=True, rename="camel"):
-    """A cluster at one moment.
+    """The cluster at one moment of the simulation, `at_s`.
 
-    `running` and `waiting` count pods of the trace, `used` counts devices that claims have, by
-    driver. `left_over` has a percentage for each workload: of its devices, those that would stay
-    free if the workload filled the cluster, as `moor fit` counts them, for the request that leaves
-    over the fewest; None if that is not known.
+    `running` and `waiting` count pods of the trace; `used` counts devices that claims have, by
+    driver. `left_over` has a percentage for each workload: the devices that would stay free if the
+    workload filled the cluster, as `moor fit` counts them, for the request that leaves over the
+    fewest. It is None if unknown.
     """
 
     at_s: float
@@ -56,11 +56,14 @@ class Sample(Struct, frozen=True, rename="camel"):
 
 
 class DriverUse(Struct, frozen=True, rename="camel"):
-    """The devices of a driver over the whole simulation."""
+    """How many of a driver's devices were in use over the whole simulation.
+
+    `mean_percent` is weighted by time; `peak` is the largest number of devices in use at once.
+    """
 
     driver: str
     devices: int
-    mean_percent: float  # of them in use, weighted by time
+    mean_percent: float
     peak: int
 
 
@@ -70,8 +73,8 @@ class SimulationResult(Struct, frozen=True, rename="camel"):
     pods: tuple[SimulatedPod, ...]  # in the order of the trace
     timeline: tuple[Sample, ...]
     drivers: tuple[DriverUse, ...]
-    end_s: float  # the last event
-    evicted: tuple[str, ...] = ()  # pods of the cluster itself that were preempted
+    end_s: float  # the time of the last event
+    evicted: tuple[str, ...] = ()  # preempted pods that the trace does not have
     notes: tuple[str, ...] = ()
 
     @property
@@ -91,7 +94,7 @@ class SimulationResult(Struct, frozen=True, rename="camel"):
         return sum(waits) / len(waits) if waits else None
 
     def wait_percentile_s(self, percent: float) -> float | None:
-        """Return the wait that so many percent of the pods with a node did not exceed."""
+        """Return the wait that this percentage of the pods with a node did not exceed."""
         waits = self.waits_s
         if not waits:
             return None
@@ -100,7 +103,7 @@ class SimulationResult(Struct, frozen=True, rename="camel"):
 
 
 def summary_of(result: SimulationResult) -> Row:
-    """Return the figures that one compares between simulations."""
+    """Return the main figures, for comparing simulations."""
     return {
         "pods": len(result.pods),
         "placed": len(result.pods) - len(result.waiting),
@@ -115,7 +118,7 @@ def summary_of(result: SimulationResult) -> Row:
 
 
 def workload_rows(result: SimulationResult) -> list[Row]:
-    """Return the figures of each workload: its waits, and what it would leave over."""
+    """Return the figures of each workload: waits, and the devices that it would leave over."""
     names = dict.fromkeys(each.workload for each in result.pods)
     return [_workload_row(name, result) for name in names]
 
@@ -130,7 +133,7 @@ def _workload_row(name: str, result: SimulationResult) -> Row:
 
 
 def use_lines(result: SimulationResult) -> dict[str, list[tuple[float, float]]]:
-    """Return waiting pods and devices in use, of each driver that has some, over hours."""
+    """Return lines of waiting pods, and of each driver's devices in use, by hour."""
     lines = {"waiting pods": [(each.at_s / 3600, float(each.waiting)) for each in result.timeline]}
     for found in result.drivers:
         if found.peak:
@@ -151,13 +154,13 @@ def simulation_tree(result: SimulationResult) -> Row:
 
 
 def pod_rows(result: SimulationResult) -> list[Row]:
-    """Return a flat row for each pod of the trace."""
+    """Return a flat dictionary for each pod of the trace."""
     fields = ("pod", "workload", "arrival_s", "start_s", "end_s", "wait_s", "node", "preemptions")
     return [{name: _rounded(getattr(each, name)) for name in fields} for each in result.pods]
 
 
 def timeline_rows(result: SimulationResult) -> list[Row]:
-    """Return a flat row for each sample, with a column for each driver and workload."""
+    """Return a flat dictionary for each sample, with entries for each driver and workload."""
     return [_sample_row(each, result.drivers) for each in result.timeline]
 
 
@@ -172,7 +175,7 @@ def _sample_row(sample: Sample, drivers: Iterable[DriverUse]) -> Row:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV, with a header if there is a row."""
+    """Return rows as CSV, with a header unless there are no rows."""
     if not rows:
         return ""
     text = io.StringIO()

@@ -1,15 +1,15 @@
-"""Pods arrive, wait, run and leave, in simulated time; the scheduler is the one that plans.
+"""Runs a trace: pods arrive, wait, run and leave in simulated time, scheduled as in a plan.
 
     trace ─► arrivals ─► queues ─► scheduling cycle ─► running ─► finished
                             └──────── preempted ◄───────┘
 
-At each moment at which something happens:
+At each event:
 
-1. The pods that are done leave, and their devices are free.
-2. Those that arrive join the queue of their workload.
-3. The scheduler tries the first pod of each queue that is not stuck, in its order, until all queues
-   are empty or stuck. A pod that preempts others gets their place at once; a preempted pod comes
-   anew, behind the others.
+1. Finished pods leave, which frees their devices.
+2. Arriving pods join the queue of their workload.
+3. The scheduler tries the first pods of the queues that are not stuck, in scheduling order, until
+   all queues are empty or stuck. A pod that preempts others gets their place at once; a preempted
+   pod starts over, behind the others.
 
 Scheduling takes no time. Pods of the cluster that have a node stay; those that wait for one are
 tried before the first arrival, and again when a pod leaves.
@@ -51,15 +51,15 @@ from mooring.validation.strategy import Context
 PODS_MAX = 100_000
 EVENTS_MAX = 1_000_000
 WORKLOADS_MAX = 1_000
-SAMPLES = 100  # wanted
-SAMPLES_MAX = 400  # then every second is dropped
+SAMPLES = 100  # that the timeline should have
+SAMPLES_MAX = 400  # beyond, every second one is dropped
 
 
 class SimulationSettings(Struct, frozen=True, kw_only=True):
-    """How long a simulation takes, and what it records."""
+    """How long a simulation lasts, and what it records."""
 
     until_s: float = inf
-    sample_s: float | None = None  # between two samples; None: a hundredth of the trace
+    sample_s: float | None = None  # between samples; None: a hundredth of the trace
     has_left_over: bool = True  # measuring it takes most of the time
 
 
@@ -73,9 +73,9 @@ def simulate(
     progress: Progress = unwatched,
     limit: EvaluationLimit | None = None,
 ) -> SimulationResult:
-    """Return what becomes of the pods of a trace; raise InsightError for what cannot be simulated.
+    """Return what happens to the pods of a trace, or raise InsightError if it cannot be simulated.
 
-    Workloads of the trace run only as it says: their pods without a node are left out.
+    Workloads of the trace run only as it says, so their other pods without a node are left out.
     """
     settings = settings or SimulationSettings()
     total = sum(each.count for each in arrivals)
@@ -101,7 +101,7 @@ def simulate(
 
 
 def _model(subject: object, snapshot: Snapshot, context: Context, taken: Sequence[str]) -> Model:
-    """Return what pods of a workload are made from, with the priority that admission gives."""
+    """Return what the pods of a workload are made from, with the priority that admission sets."""
     if isinstance(subject, DaemonSet):
         raise SimulationError(f"{titled(subject)} has one pod on each node, and none arrive")
     found = model_of(subject, snapshot, context)  # type: ignore[arg-type]
@@ -169,12 +169,12 @@ class _Simulator:
         return PodQueue(replicas.next, priority, depends_on_others=self._depends(model.pod))
 
     def _depends(self, pod: Pod) -> bool:
-        """Return whether pods that enter the cluster may help a pod: others may not."""
+        """Return whether other pods that enter the cluster may let a pod fit."""
         shape = self._cluster.signature(pod)
         return bool(shape.affinity_terms.affinity or shape.spread_constraints.hard)
 
     def _stand(self, pending: Pending) -> TracePod:
-        """Let a pod of the cluster wait that got no node before the first arrival."""
+        """Queue a pod of the cluster that got no node before the first arrival."""
         pod, name = pending.pod, full_name(pending.pod)
         owned = [
             each
@@ -198,7 +198,7 @@ class _Simulator:
     # --- time ---------------------------------------------------------------------------------
 
     def run(self, pods: list[TracePod], progress: Progress) -> SimulationResult:
-        """Return what becomes of the pods."""
+        """Return what happens to the pods."""
         coming = sorted(pods, key=lambda each: (each.arrival_s, each.number), reverse=True)
         until_s = self._settings.until_s
         self._sample_s = self._settings.sample_s or _sample_s(pods, until_s)
@@ -224,7 +224,7 @@ class _Simulator:
         return self._result([each for each in pods if each.arrival_s <= self._now_s])
 
     def _go_to(self, now_s: float) -> None:
-        """Let the time go on, and record samples on the way."""
+        """Advance time, and record samples on the way."""
         self._events += 1
         if self._events > EVENTS_MAX:
             raise SimulationError(f"more than {EVENTS_MAX:,} events, which are all at a time")
@@ -261,7 +261,7 @@ class _Simulator:
                 queue.is_stuck = True
 
     def _place(self, queue: PodQueue) -> bool:
-        """Give the first pod of a queue a node, if it gets one, also by preemption."""
+        """Try to place the first pod of a queue, also by preemption."""
         pod = queue.first
         assert pod.replica is not None
         for claim in pod.replica.claims:
@@ -292,15 +292,15 @@ class _Simulator:
             heapq.heappush(self._leaving, (pod.ended_s, pod.number, pod.runs, pod))
 
     def _finish(self, run: int, pod: TracePod) -> int:
-        """Let a pod leave, if this is the end of its present run; return how many are done."""
+        """Remove a pod if its current run ends now; return the number of finished pods."""
         if pod.reservation is None or pod.runs != run:
-            return 0  # It was preempted.
+            return 0  # This run ended earlier, by preemption.
         self._leave(pod)
         self._unblock()
         return 1
 
     def _leave(self, pod: TracePod) -> None:
-        """Take a pod out of the cluster, with the claims that were made for it."""
+        """Remove a pod from the cluster, with the claims that were made for it."""
         assert pod.reservation is not None
         assert pod.replica is not None
         self._version += 1
@@ -321,7 +321,7 @@ class _Simulator:
         self._queues[name].put(pod, self._now_s)
 
     def _evict_other(self, name: str) -> None:
-        """Take a pod of the cluster itself out of it; nothing makes it anew."""
+        """Remove a preempted pod that the trace does not have; nothing recreates it."""
         self._version += 1
         self._evicted.append(name)
         reservation = next((e for e in self._planned.placed if full_name(e.pod) == name), None)
@@ -383,6 +383,6 @@ def _key(claim: ResourceClaim) -> tuple[str, str]:
 
 
 def _sample_s(pods: Sequence[TracePod], until_s: float) -> float:
-    """Return the time between two samples of a trace whose pods do not wait."""
+    """Return the time between samples, for a trace whose pods do not wait."""
     end_s = max(each.arrival_s + (each.duration_s or 0.0) for each in pods)
     return max(min(end_s, until_s) / SAMPLES, 0.001)

@@ -5,8 +5,8 @@
     10m,pod/notebook-0,45m,2
 
 A trace is a CSV file with these columns, or a JSON array of objects with these fields. `duration`
-may be empty or missing: such pods stay. `count` may be missing: one pod. Times are seconds or
-durations as Go writes them: `90`, `1h30m`.
+may be empty or missing for pods that stay. `count` defaults to 1. Times are seconds or durations in
+Go's format: `90`, `1h30m`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 class Arrival(Struct, frozen=True, kw_only=True):
-    """Pods that arrive at a moment, each like the pods of a workload.
+    """Pods that arrive at the same moment, `count` of them, all like those of one workload.
 
-    `workload` names it as KIND/NAME: a pod, an object that creates pods, a claim or a template.
-    Pods with a duration run so long and leave; others stay. Times are in seconds.
+    `workload` is the KIND/NAME of a pod, an object that creates pods, a claim or a template. Pods
+    with a duration leave after they have run that long; others stay. Times are in seconds.
     """
 
     at_s: float
@@ -53,13 +53,13 @@ class Arrival(Struct, frozen=True, kw_only=True):
 
 
 def check_seconds(name: str, value: float) -> None:
-    """Raise TraceError for a time that is negative, no number or longer than 100 years."""
+    """Raise TraceError for a time that is negative, not a number or longer than 100 years."""
     if not (isfinite(value) and 0 <= value <= SECONDS_MAX):
         raise TraceError(f"{name}: {value:g}: must be between 0 and {SECONDS_MAX:g} seconds")
 
 
 def seconds_of(value: str | float) -> float:
-    """Return seconds for a number of them or a duration such as `1h30m`, or raise TraceError."""
+    """Return the seconds of a number or of a duration such as `1h30m`, or raise TraceError."""
     if isinstance(value, str):
         text = value.strip()
         try:

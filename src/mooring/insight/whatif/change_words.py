@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Any, Final
 
+from mooring.api.resource.v1 import ResourceSlice
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue, ProfileCount
 from mooring.insight.errors import ChangeTextError
@@ -22,6 +23,7 @@ from mooring.insight.whatif.changed_cluster import (
     DrainNode,
     RemoveNodes,
     RemoveTaintRule,
+    ReplaceSlices,
     TaintNode,
 )
 from mooring.insight.whatif.taint_words import check_meant, device_taint, node_taint
@@ -66,6 +68,14 @@ class ChangeWords:
     def read(self, word: str, value: str) -> Iterable[ClusterChange]:
         """Return the changes, or raise ChangeTextError or ProfileError."""
         return self._makers[word](value)
+
+    def replace_slices(self, slices: Iterable[ResourceSlice]) -> ReplaceSlices:
+        """Return the change to these slices and no others of their drivers."""
+        found = tuple(slices)
+        if not found:
+            raise ChangeTextError("there is no ResourceSlice in it")
+        self.know(found)
+        return ReplaceSlices(tuple(sorted({each.spec.driver for each in found})), found)
 
     def know(self, objects: Iterable[Any]) -> None:
         """Let later words refer to objects that were added in another way."""

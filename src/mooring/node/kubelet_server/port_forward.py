@@ -4,7 +4,7 @@
                                                                            └─ localhost:80
 
 For each forwarded connection the client opens two streams with one `requestID`: `error`, on which
-we say what went wrong, and `data`. Pods have the machine's network, so a port of a pod is one of
+the node reports errors, and `data`. Pods have the machine's network, so a port of a pod is one of
 the machine. As in Kubernetes, streams have no windows: a program that does not read holds up its
 whole connection, for a minute at most.
 """
@@ -42,7 +42,7 @@ class ByteChannel(Protocol):
     """The connection to the client, in messages of any size."""
 
     def messages(self) -> AsyncIterator[bytes]:
-        """Yield what the client sends, until it goes away."""
+        """Yield the data of the client until it disconnects."""
 
     async def send(self, data: bytes) -> None:
         """Send data; raises OSError if the client does not receive it."""
@@ -140,7 +140,7 @@ class PortForwarder:
         self._last_stream = 0
 
     async def run(self) -> None:
-        """Forward until the client goes away."""
+        """Forward until the client disconnects."""
         reader = spdy.Reader()
         try:
             async for message in self._channel.messages():
@@ -200,7 +200,7 @@ class PortForwarder:
     async def _pass_on(self, stream: int, frame: spdy.Data) -> None:
         found = self._streams.get(stream)
         if found is None:
-            return  # the rest of a stream that we have reset
+            return  # the rest of a stream that was reset here
         _, pair = found
         if stream != pair.data:
             return
@@ -220,7 +220,7 @@ class PortForwarder:
                 await writer.drain()
 
     def _forget(self, stream: int) -> None:
-        """End a connection whose data the client does not want any more."""
+        """End a connection whose data the client no longer wants."""
         found = self._streams.get(stream)
         if found is not None and stream == found[1].data and found[1].task is not None:
             found[1].task.cancel()
@@ -249,7 +249,7 @@ class PortForwarder:
                     await self._channel.send(spdy.data_frame(stream, b"", is_last=True))
 
     async def _forward(self, pair: _Pair) -> str:
-        """Carry data until the program closes its side; return what went wrong."""
+        """Transfer data until the program closes its side; return the error, if any."""
         try:
             reader, writer = await _connect(pair.port)
         except OSError as error:
@@ -286,6 +286,6 @@ def _dial_fault(port: int, error: OSError) -> str:
 
 
 def _port(text: str) -> int:
-    """Return the number of a port; 0 for what is none."""
+    """Return the number of a port, or 0 for an invalid one."""
     is_number = text.isascii() and text.isdigit() and len(text) < 6
     return int(text) if is_number and int(text) < 1 << 16 else 0

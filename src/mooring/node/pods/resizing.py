@@ -5,7 +5,7 @@
     resources  what a running container has
 
 A pod that wants more than the node can grant now waits with the condition PodResizePending, until
-other pods leave; the server refuses what is more than the node has at all. Granted resources that
+other pods leave; the server rejects more than the whole node has. Granted resources that
 a container does not have yet are the condition PodResizeInProgress: the runtime changes them, or
 the container is restarted, as its `resizePolicy` says.
 """

@@ -1,4 +1,4 @@
-"""The environment variables that tell containers where services are (pure), as a kubelet sets them.
+"""The environment variables with the addresses of services (pure), as a kubelet sets them.
 
 WEB_SERVICE_HOST=10.0.0.7           the address
 WEB_SERVICE_PORT=80                 the first port
@@ -57,8 +57,8 @@ def variables_for(namespace: str, services: Iterable[Service]) -> dict[str, str]
 def server_variables(url: str) -> Mapping[str, str]:
     """Return the variables of the service `kubernetes` for the API server at a URL.
 
-    They have the address by which the node reaches the server: a cluster address of the service
-    would need a proxy on the node.
+    They contain the address that the node uses for the server, because a cluster address would need
+    a proxy on the node.
     """
     parts = urlsplit(url)
     if not parts.hostname:

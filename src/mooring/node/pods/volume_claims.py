@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims of pods: which folder of this machine is behind each, or why none is.
+"""PersistentVolumeClaims of pods: finds the folder of this machine behind each of them.
 
     volume of the pod ─► claim, bound ─► volume, bound to that claim ─► hostPath or local path
 
@@ -43,7 +43,7 @@ ClaimedVolumes = Mapping[str, ClaimedVolume]  # by the name of the pod's volume
 
 
 async def claimed_volumes(client: ObjectClient, pod: Pod) -> ClaimedVolumes:
-    """Return what is behind the claims of a pod, or raise ConfigError or SourceError."""
+    """Return the folders behind the claims of a pod, or raise ConfigError or SourceError."""
     return {
         volume: await _claimed(client, pod, volume, claim, is_own=is_own)
         for volume, claim, is_own in _claims(pod)

@@ -126,13 +126,13 @@ class Metrics:
         )
         self.expression_s = Gauge(
             EXPRESSION_SECONDS,
-            "Seconds that evaluations took of the CEL expressions that took longest.",
+            "Seconds spent evaluating the slowest CEL expressions.",
             ("expression",),
             lambda: {_shown(text): work.seconds for text, work in sources.slowest()},
         )
         self.expression_evaluations = Gauge(
             EXPRESSION_EVALUATIONS,
-            "Evaluations of the CEL expressions that took longest, each for one device.",
+            "Evaluations of the slowest CEL expressions, one for each device.",
             ("expression",),
             lambda: {_shown(text): work.evaluations for text, work in sources.slowest()},
         )
@@ -171,12 +171,12 @@ class Metrics:
         )
         self.ready = Counter(
             "scheduler_dra_bindingconditions_allocations_total",
-            "Allocations of devices with binding conditions, by what became of waiting for them.",
+            "Allocations of devices with binding conditions, by how the wait for them ended.",
             ("profile", "driver", "status"),
         )
         self.ready_s = Histogram(
             "scheduler_dra_bindingconditions_wait_duration_seconds",
-            "Seconds that binding conditions were waited for.",
+            "Seconds spent waiting for binding conditions.",
             exponential_buckets(0.1, 2, 14),
             ("profile", "driver", "status"),
         )

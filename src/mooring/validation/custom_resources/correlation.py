@@ -1,7 +1,7 @@
-"""Correlation: which value of the old object a value of the new one was.
+"""Correlation: matches values of the new object with those of the old one.
 
-Fields of maps correspond by name, items of lists by their keys if the list is a map. Where nothing
-changed, an update does not break the rules of a schema (ratcheting).
+Fields of maps correspond by name, items of lists by their keys if the list is a map. Unchanged
+values may break rules of the schema (ratcheting).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _UNKNOWN: Final = object()
 
 
 class Correlated:
-    """A value, and the one that it was before."""
+    """A value, and the corresponding value before the update."""
 
     __slots__ = ("_children", "_is_same", "_old_items", "new", "old", "schema")
 
@@ -29,7 +29,7 @@ class Correlated:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the value is what it was, with numbers and booleans told apart."""
+        """Whether the value is unchanged; numbers and booleans are never equal."""
         if self._is_same is None:
             self._is_same = self.new is self.old or (
                 self.new is not None
@@ -39,13 +39,13 @@ class Correlated:
         return self._is_same
 
     def key(self, name: str) -> Correlated | None:
-        """Return the member of a map, if there was one before."""
+        """Return the correlated field of a map, if the old map had it."""
         if name not in self._children:
             self._children[name] = self._member(name)
         return self._children[name]
 
     def index(self, position: int) -> Correlated | None:
-        """Return the item of a list, if there was one with its keys before."""
+        """Return the correlated item of a list, if the old list had one with its keys."""
         if position not in self._children:
             self._children[position] = self._item(position)
         return self._children[position]
@@ -69,7 +69,7 @@ class Correlated:
 
 
 def items_by_key(items: Any, schema: Structural) -> dict[bytes, Any]:
-    """Return the items of a list by their keys; nothing for a list that is no map."""
+    """Return the items of a list by their keys, or nothing for a list that is not a map."""
     if schema.list_type != "map" or not schema.list_map_keys or not isinstance(items, list):
         return {}
     found: dict[bytes, Any] = {}

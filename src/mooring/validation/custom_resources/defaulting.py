@@ -1,4 +1,4 @@
-"""Defaulting: a tree with the defaults of its schema, and without nulls that it does not allow.
+"""Defaulting: adds the defaults of a schema to a tree, and drops nulls that it does not allow.
 
 Trees are never changed, so all objects share the values of a default. Written out, they may be far
 larger than what they are added to: a list of empty maps has each default once for each map. So what
@@ -18,7 +18,8 @@ ADDED_BYTES_MAX: Final = 3 * 1024 * 1024  # of one object, as JSON
 def defaulted(value: Any, schema: Structural | None) -> Any:
     """Return a value with the defaults of its schema, or raise DecodeError for too many of them.
 
-    Where the schema allows no null, a null becomes the default, or is dropped if there is none.
+    Where the schema does not allow null, a null is replaced with the default, or dropped without
+    one.
     """
     return _Defaulting().with_defaults(_without_nulls(value, schema), schema)
 

@@ -1,7 +1,7 @@
-"""A definition, compiled: what a server needs to serve its objects.
+"""Compiled definitions: what a server needs to serve custom resources.
 
-Made once for each version of a CustomResourceDefinition. Validators and expressions of a version
-are compiled when they are first needed.
+Each version of a CustomResourceDefinition is compiled once. Validators and expressions are compiled
+when they are first needed.
 """
 
 from __future__ import annotations
@@ -46,33 +46,33 @@ class DefinedVersion:
 
     @cached_property
     def validator(self) -> SchemaValidator:
-        """Validates whole objects."""
+        """The validator of whole objects."""
         return SchemaValidator(self.tree)
 
     @cached_property
     def status_validator(self) -> SchemaValidator | None:
-        """Validates the status alone."""
+        """The validator of the status alone."""
         tree = self.tree.get("properties", {}).get("status")
         return None if tree is None else SchemaValidator(tree)
 
     @cached_property
     def rules(self) -> RuleValidator | None:
-        """The expressions of the schema; None if there are none."""
+        """The rules of the schema, or None without any."""
         return rule_validator(self.structural)
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the validator was needed before."""
+        """Whether the validator is compiled already."""
         return "validator" in self.__dict__
 
     @property
     def has_status(self) -> bool:
-        """Whether the status is changed by /status only."""
+        """Whether the version has the subresource /status."""
         return has_status(self.given)
 
     @property
     def scale(self) -> CustomResourceSubresourceScale | None:
-        """Where /scale has its fields, if it is served."""
+        """The fields of /scale, if it is served."""
         return None if self.given.subresources is None else self.given.subresources.scale
 
     @property
@@ -83,7 +83,7 @@ class DefinedVersion:
 
 
 def count_branches(tree: Schema) -> int:
-    """Return how many schemas a value may be validated by, besides its own."""
+    """Return the number of schemas in branches that may also validate a value."""
     left, found = [tree], 0
     while left:
         for steps, each in children(left.pop()):
@@ -139,7 +139,7 @@ class CompiledDefinition:
         return replace(value, api_version=api_version, content=content)
 
     def as_stored(self, value: CustomResource) -> CustomResource:
-        """Return an object of the store in the stored version, by the schema as it is now."""
+        """Return a stored object in the storage version, by the current schema."""
         before = value.api_version or self.storage_version
         content = self.pruned_content(value.content, before)
         content = self.defaulted_content(content, before)

@@ -1,8 +1,8 @@
 """Rules for definitions of custom resources: names, versions, subresources, columns, conversion.
 
-Kubernetes validates an older form of definitions, into which the given one is converted: what all
-versions have in common (with one version, all of it) is not in the versions there. Paths in errors
-show it: `spec.validation.openAPIV3Schema`, not `spec.versions[0].schema.openAPIV3Schema`.
+Kubernetes converts definitions to an older form for validation, in which everything that all
+versions share is outside of the versions. Error paths show this form:
+`spec.validation.openAPIV3Schema`, not `spec.versions[0].schema.openAPIV3Schema`.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ T = TypeVar("T")
 
 
 class Shared(NamedTuple):
-    """A part that versions have: where Kubernetes says it is, and whose it is."""
+    """A part of versions: its path in Kubernetes' errors, and the version that has it."""
 
     path: Path
-    version: str  # "" of all versions
+    version: str  # "" for all versions
     value: Any
 
 
 def shared(
     spec: CustomResourceDefinitionSpec, attribute: str, above: str, below: str
 ) -> Iterator[Shared]:
-    """Yield a part of all versions: once if all have the same."""
+    """Yield a part of each version, or once if it is the same in all of them."""
     found = [getattr(version, attribute) for version in spec.versions]
     if found and all(each == found[0] for each in found):
         yield Shared(SPEC.child(above), "", found[0])
@@ -93,7 +93,7 @@ def has_status(version: CustomResourceDefinitionVersion) -> bool:
 
 
 def validate_spec(spec: CustomResourceDefinitionSpec) -> ErrorList:
-    """Validate a definition but for its schemas."""
+    """Validate a definition except for its schemas."""
     found = _validate_group(spec.group)
     if not spec.scope:
         found.append(required(SPEC.child("scope")))
@@ -301,7 +301,7 @@ def _validate_reviews(versions: tuple[str, ...], path: Path) -> ErrorList:
 
 
 def validate_stored(definition: CustomResourceDefinition) -> ErrorList:
-    """Validate that versions in which objects may be stored are still there."""
+    """Validate that no version is removed in which objects may be stored."""
     path = root("status").child("storedVersions")
     stored = list(definition.status.stored_versions or ())
     if not stored:
@@ -326,7 +326,7 @@ def validate_stored(definition: CustomResourceDefinition) -> ErrorList:
 def validate_approval(
     new: CustomResourceDefinition, old: CustomResourceDefinition | None
 ) -> ErrorList:
-    """Validate that a group of Kubernetes' community says who approved it."""
+    """Validate that a group of the Kubernetes community says who approved it."""
     if not is_protected(new.spec.group):
         return []
     state, reason = approval_state(new.metadata.annotations)

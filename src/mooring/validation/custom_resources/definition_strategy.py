@@ -51,7 +51,7 @@ _NOT_CONVERTED = (
 
 
 class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
-    """The steps for definitions of custom resources."""
+    """The strategy of CustomResourceDefinitions."""
 
     allow_unconditional_update = False
 
@@ -79,7 +79,7 @@ class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
         new: CustomResourceDefinition,
         context: Context,  # noqa: ARG002
     ) -> CustomResourceDefinition:
-        """Start with a status of nothing but the stored version, in generation 1."""
+        """Start in generation 1, with only the storage version in the status."""
         stored = (new.spec.storage_version,) if new.spec.storage_version else None
         status = CustomResourceDefinitionStatus(stored_versions=stored)
         return replace(new, status=status, metadata=replace(new.metadata, generation=1))
@@ -90,7 +90,7 @@ class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
         old: CustomResourceDefinition,
         context: Context,  # noqa: ARG002
     ) -> CustomResourceDefinition:
-        """Keep the status; a changed spec is a new generation, and may add a stored version."""
+        """Keep the status; a changed spec starts a new generation, and may add a stored version."""
         status, version = old.status, new.spec.storage_version
         if version and version not in (status.stored_versions or ()):
             stored = (*(status.stored_versions or ()), version)
@@ -119,7 +119,7 @@ class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
         old: CustomResourceDefinition,
         context: Context,  # noqa: ARG002
     ) -> ErrorList:
-        """Validate a changed definition: what decides where objects are may not change."""
+        """Validate a changed definition: what decides where objects are stored is immutable."""
         found = validate_metadata_update(new.metadata, old.metadata, qualified_finalizers=False)
         found += _validate_fields(new, KnownExpressions.of(old.spec, new.spec))
         after, before = new.spec, old.spec
@@ -155,13 +155,13 @@ class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
         return found + _validate_accepted(new)
 
     def warnings_on_create(self, new: CustomResourceDefinition) -> list[str]:
-        """Warn of formats that say nothing, of sets of structs, and of conversion webhooks."""
+        """Warn of formats without effect, sets of structs, and conversion webhooks."""
         return list(_warnings(new.spec))
 
     def warnings_on_update(
         self, new: CustomResourceDefinition, old: CustomResourceDefinition
     ) -> list[str]:
-        """Warn of what is new."""
+        """Warn of the same, if it is new."""
         known = set(_warnings(old.spec))
         return [text for text in _warnings(new.spec) if text not in known]
 

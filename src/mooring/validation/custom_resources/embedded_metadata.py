@@ -1,4 +1,4 @@
-"""Objects in objects: apiVersion, kind and metadata of embedded resources."""
+"""Validates apiVersion, kind and metadata of embedded resources."""
 
 from __future__ import annotations
 

@@ -21,13 +21,13 @@ _ESCAPES = {
 
 
 class FieldPathError(Exception):
-    """A path that leads nowhere, or is none."""
+    """A path that is invalid, or that leads to no field."""
 
 
 def find_field(
     text: str, schema: Structural, *, allows_brackets: bool = True
 ) -> tuple[Path, Structural | None]:
-    """Return the path that a text is, and the schema of the field at its end."""
+    """Return the parsed path, and the schema of the field at its end."""
     path: Path | None = None
     here: Structural | None = schema
     tokens = _TOKEN.findall(text)

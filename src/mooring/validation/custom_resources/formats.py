@@ -1,6 +1,6 @@
 """Formats of strings that schemas name, as k8s.io/kube-openapi's strfmt validates them.
 
-A format that is not listed says nothing, as in Kubernetes.
+Other formats have no effect, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RGB_PART = r"(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])"
 _RGB = rf"rgb\(\s*{_RGB_PART}\s*,\s*{_RGB_PART}\s*,\s*{_RGB_PART}\s*\)"
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 _DURATION_PART = re.compile(r"(\d+)\s*([A-Za-zµ]+)")
-# Spellings of units; of the last in a group, any word that begins with it.
+# Spellings of units; the last of a group also stands for all words that begin with it.
 _UNITS: Final = (
     ("ns", "nano"),
     ("us", "µs", "micro"),
@@ -244,5 +244,5 @@ STRING_FORMATS: Final = tuple(_FORMATS)
 
 
 def format_check(name: str) -> Check | None:
-    """Return the check of a format of strings; None if the format says nothing."""
+    """Return the check of a string format, or None for formats without effect."""
     return _FORMATS.get(name.replace("-", ""))

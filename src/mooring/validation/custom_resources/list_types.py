@@ -1,4 +1,4 @@
-"""Lists that are sets or maps: no item, or no key of items, occurs twice."""
+"""Validates lists that are sets or maps: no item, or no key of an item, occurs twice."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _key(item: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _repeated(items: Iterable[Any]) -> list[int]:
-    """Return where items are that were there before; of many equal ones only the second."""
+    """Return the indexes of repeated items; of several equal ones, only the second."""
     times: dict[bytes, int] = {}
     found = []
     for index, item in enumerate(items):

@@ -1,6 +1,6 @@
-"""Pruning: a tree without the fields that its schema does not have.
+"""Pruning: removes the fields of a tree that its schema does not have.
 
-Trees are never changed: what is pruned is a new tree, which shares unchanged parts with the old.
+Trees are never changed in place: a pruned tree is new, and shares unchanged parts with the old one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mooring.validation.custom_resources.structural import META_FIELDS, Structur
 def pruned(
     value: Any, schema: Structural | None, unknown: list[Place], *, is_root: bool = True
 ) -> Any:
-    """Return a value without unknown fields; their places are added to `unknown`.
+    """Return a value without unknown fields, whose paths are added to `unknown`.
 
     At the root of a resource, apiVersion, kind and metadata are left alone. The metadata of an
     embedded resource has the fields of all metadata.
@@ -60,12 +60,12 @@ def _pruned_map(
 
 
 def _has_more(schema: Structural) -> bool:
-    """Return whether properties that are not declared are kept."""
+    """Return whether undeclared properties are preserved."""
     return schema.additional is not None
 
 
 def _kept(value: Any, schema: Structural, unknown: list[Place], place: Place) -> Any:
-    """Return a value whose unknown fields are kept; declared ones are still pruned below."""
+    """Return a value with its unknown fields; declared fields are pruned below."""
     if isinstance(value, list):
         if schema.items is None:
             return value

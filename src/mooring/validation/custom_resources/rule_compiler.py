@@ -28,7 +28,7 @@ RULES: Final = "x-kubernetes-validations"
 
 
 class CompiledRule(NamedTuple):
-    """One rule: its programs, or why it has none."""
+    """One rule: its programs, or why it does not compile."""
 
     given: dict[str, Any]
     program: Program | None = None
@@ -47,7 +47,7 @@ class CompiledRule(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What errors call the rule: its message, or else the rule."""
+        """The text of the rule in errors: its message, or else the expression."""
         text: str = self.given.get("message") or self.given["rule"]
         return text.strip()
 
@@ -61,7 +61,7 @@ class KnownExpressions(NamedTuple):
     def of(
         cls, old: CustomResourceDefinitionSpec, new: CustomResourceDefinitionSpec
     ) -> KnownExpressions:
-        """Return what two definitions have in common."""
+        """Return the versions that two definitions have in common."""
         before = {version.name: schema_of(version) for version in old.versions}
         return cls(
             frozenset(

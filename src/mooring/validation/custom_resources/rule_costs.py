@@ -1,8 +1,8 @@
-"""Validation of the expressions in a schema: they compile, and cost little enough, all together.
+"""Validates the expressions in a schema: they must compile, and stay within the cost limits.
 
-The cost of a rule is its own, times how often values of its schema can occur in an object.
+The cost of a rule is that of one evaluation, times how often its schema can occur in an object.
 
-# cardinality: how often values of a schema occur in an object, at most; None if nothing says it
+# cardinality: how often values of a schema can occur in an object; None if unbounded
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Check:
         self.errors: ErrorList = []
 
     def visit(self, tree: Schema, place: _Place) -> None:
-        """Check a schema and all below."""
+        """Check a schema and all schemas below it."""
         if tree.get(RULES):
             self._check_rules(tree, place)
         below = _Place(
@@ -174,7 +174,7 @@ def _is_embedded(tree: Schema) -> bool:
 
 
 def _occurrences(tree: Schema) -> int | None:
-    """Return how many values may be directly below one of a schema."""
+    """Return how many values may be directly below a value of a schema."""
     match tree.get("type"):
         case "object" if isinstance(tree.get("additionalProperties"), dict):
             return tree.get("maxProperties")

@@ -1,8 +1,8 @@
-"""The types that a schema has in expressions, with bounds of their sizes, and values of them.
+"""The types of a schema in expressions, with size bounds, and values of these types.
 
-A property is a field of a struct if its name, escaped, is an identifier, and if it has a type;
-others do not exist for expressions. Sizes bound the cost of an expression before it is evaluated:
-from maxItems and the like, or from how many values fit into a request.
+A property is a field of a struct if its escaped name is an identifier and it has a type;
+expressions cannot see other properties. Sizes bound the cost of an expression before its
+evaluation: they come from maxItems and the like, or from how many values fit into a request.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _RESOURCE: Final[dict[str, Schema]] = {
 
 
 def escaped(name: str) -> str | None:
-    """Return the name of a property as an identifier; None if it cannot be one."""
+    """Return the name of a property as an identifier, or None if that is impossible."""
     if name in _RESERVED:
         return f"__{name}__"
     if not _NAME.fullmatch(name):
@@ -59,7 +59,7 @@ def _plain_keyword(name: str) -> str:
 
 
 class DeclType(NamedTuple):
-    """A type, and what bounds values of it.
+    """A type, with bounds of its values.
 
     size_max     elements, entries or bytes
     encoded_min  bytes of the smallest value as JSON
@@ -102,7 +102,7 @@ class DeclaredSizes(NamedTuple):
     root: DeclType
 
     def size(self, path: tuple[str, ...], _: Type) -> Range | None:
-        """Return the size at the end of a path, None if nothing is known."""
+        """Return the size at the end of a path, or None if unknown."""
         if not path:
             return None
         here: DeclType | None = self.root
@@ -118,7 +118,7 @@ def resource_schema(schema: Structural) -> Structural:
 
 
 def decl_type(schema: Structural, name: str, *, is_resource: bool) -> DeclType | None:
-    """Return the type of a schema, None if expressions cannot see its values."""
+    """Return the type of a schema, or None if expressions cannot see its values."""
     tree = schema.tree
     if schema.is_int_or_string:
         size = _from_length(tree) if "maxLength" in tree else REQUEST_BYTES_MAX - 2
@@ -252,11 +252,11 @@ def _object_value(value: Any, schema: Structural) -> dict[str, Any]:
     for key, member in value.items():
         declared, name = schema.properties.get(key), escaped(key)
         if declared is None or name is None or member is None:
-            continue  # A null is the same as nothing.
+            continue  # A null counts as absent.
         try:
             found[name] = cel_value(member, declared)
         except InvalidData:
-            continue  # An old object may not fit the schema as it is now.
+            continue  # Old objects may not fit the current schema.
         if key in _RESERVED:
             found[key] = found[name]
     return found
@@ -305,7 +305,7 @@ def _string_value(value: Any, name: str) -> Any:
 
 
 class _Preserved:
-    """A value of any shape, which can only be compared."""
+    """A value of unknown shape, which expressions can only compare."""
 
     __slots__ = ("_text",)
 

@@ -1,8 +1,8 @@
 """Evaluates the rules of a schema on objects.
 
 A rule is evaluated for every value of its schema that is not null. All rules of an object share a
-budget. A rule that reads `oldSelf` needs a value from before; of others, a failure where nothing
-changed does not count (ratcheting).
+cost budget. Rules that read `oldSelf` are evaluated only if there is an old value. Failures of
+other rules on unchanged values are ignored (ratcheting).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _TOO_COSTLY = "operation cancelled: actual cost limit exceeded"
 
 
 class SpentError(Exception):
-    """The budget of an object is spent; nothing more is evaluated."""
+    """The budget of an object is spent, so evaluation stops."""
 
 
 class _Ratchet:
@@ -69,7 +69,7 @@ class _Ratchet:
 
     @property
     def ignores(self) -> bool:
-        """Whether failures do not count, as nothing changed."""
+        """Whether failures are ignored, because the value is unchanged."""
         known = self.here if self.here is not None else self.nearest
         return known is not None and known.is_unchanged
 
@@ -94,7 +94,7 @@ class _Evaluation:
         self.errors: ErrorList = []
 
     def spend(self, cost: int) -> bool:
-        """Spend a cost; return whether the budget has it."""
+        """Spend a cost; return whether it was within the budget."""
         if cost > self.budget:
             return False
         self.budget -= cost
@@ -121,7 +121,7 @@ class RuleValidator:
 
     @property
     def has_rules(self) -> bool:
-        """Whether a rule is here or below."""
+        """Whether this node or one below has a rule."""
         return bool(self._rules or self._items or self._additional or self._properties)
 
     def validate(
@@ -208,7 +208,7 @@ class RuleValidator:
         path: Path | None,
         evaluation: _Evaluation,
     ) -> FieldError | None:
-        """Return the error of a rule that fails; raise SpentError after one that costs too much."""
+        """Return the error of a failed rule; raise SpentError after one that costs too much."""
         assert rule.program is not None
         outcome = rule.program.evaluate(variables, cost_limit=CALL_COST_MAX)
         error = outcome.error
@@ -299,7 +299,7 @@ def _error_for(reason: str | None, path: Path, value: Any, detail: str) -> Field
 
 
 def rule_validator(schema: Structural, *, is_resource: bool = True) -> RuleValidator | None:
-    """Return the rules of a schema; None if it has none."""
+    """Return the rules of a schema, or None without any."""
     if not has_rules(schema):
         return None
     declared = decl_type(schema, SELF_TYPE, is_resource=is_resource)
@@ -312,7 +312,7 @@ def rule_validator(schema: Structural, *, is_resource: bool = True) -> RuleValid
 def _below(schema: Structural | None, declared: DeclType | None) -> RuleValidator | None:
     if schema is None or not has_rules(schema):
         return None
-    if declared is None:  # The name of a property may be no identifier.
+    if declared is None:  # The name of a property may not be an identifier.
         declared = decl_type(schema, SELF_TYPE, is_resource=schema.is_embedded)
     if declared is None:
         return None
@@ -320,7 +320,7 @@ def _below(schema: Structural | None, declared: DeclType | None) -> RuleValidato
 
 
 def has_rules(schema: Structural) -> bool:
-    """Return whether a rule is in a schema or below."""
+    """Return whether a schema or one below it has a rule."""
     if schema.tree.get(RULES):
         return True
     below = (schema.items, schema.additional_schema, *schema.properties.values())

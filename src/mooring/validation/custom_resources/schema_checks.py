@@ -25,7 +25,7 @@ from mooring.validation.custom_resources.structural_rules import (
 )
 from mooring.validation.errors import ErrorList, forbidden, invalid, invalid_whole
 
-# What the root of a schema may have if its status is validated apart, as Go names it.
+# The fields, as Go names them, that the root of a schema may have with the subresource /status.
 _AT_ROOT: Final = (
     *("Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum"),
     *("ExclusiveMinimum", "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems"),
@@ -41,7 +41,7 @@ _GO_NAMES: Final = {
 def validate_version_schema(
     tree: Schema, path: Path, *, has_status: bool, is_unchanged: bool
 ) -> ErrorList:
-    """Validate the schema of a version; costs of expressions do not count if it is unchanged."""
+    """Validate the schema of a version; expression costs are ignored if it is unchanged."""
     found = _validate_root(tree, path) if has_status else []
     if tree.get("nullable"):
         where = _above(path).child("openAPIV3Schema.nullable")

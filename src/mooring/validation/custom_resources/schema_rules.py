@@ -1,7 +1,7 @@
-"""Rules for the schemas of definitions, besides being structural.
+"""Rules for the schemas of definitions, except those for structural schemas.
 
-The schema of a version may use a part of OpenAPI v3, and extensions of Kubernetes; each extension
-has rules of its own. Expressions are compiled only in schemas that break no other rule.
+Schemas may use a part of OpenAPI v3 and extensions of Kubernetes, each with rules of its own.
+Expressions are compiled only in schemas that break no other rule.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 
 def validate_schema(tree: Schema, place: Place) -> ErrorList:
-    """Validate a schema and all below, without its expressions."""
+    """Validate a schema and all schemas below it, except for expressions."""
     path = place.path
     found = _validate_fields(tree, place)
     if tree.get("uniqueItems"):

@@ -1,11 +1,11 @@
-"""Validation of values by a schema, with the messages of k8s.io/kube-openapi.
+"""Validates values by a schema, with the messages of k8s.io/kube-openapi.
 
-A schema is compiled once to validators, one for each node; a validator adds what it finds to a
-Result. `anyOf` and `oneOf` show the errors of the branch that comes nearest: the one in which most
-checks succeeded (`matches`).
+A schema is compiled once to validators, one for each node, which add failures to a Result. `anyOf`
+and `oneOf` report the errors of the nearest branch: the one with most successful checks
+(`matches`).
 
-Where an update leaves a value unchanged, its errors do not count (ratcheting); those of `allOf`,
-`anyOf`, `oneOf` and `not` above it do.
+Errors of values that an update leaves unchanged are ignored (ratcheting), but not those of `allOf`,
+`anyOf`, `oneOf` and `not` above them.
 
 A schema may have many alternatives, and an object many values: their product is bounded. An object
 that needs more checks is refused.

@@ -1,4 +1,4 @@
-"""Results of validation by a schema, and values as kube-openapi names them."""
+"""Results of schema validation, and values as kube-openapi names them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Checks:
 
 
 class Result:
-    """What validators found, and how many checks succeeded."""
+    """The failures, and the number of successful checks."""
 
     __slots__ = ("checks", "failures", "matches")
 
@@ -55,7 +55,7 @@ class Result:
         return not self.failures
 
     def add(self, message: str, error: MakeError) -> None:
-        """Add a failure unless the same was added."""
+        """Add a failure, unless it has been added already."""
         if len(self.failures) < ERRORS_MAX:
             self.failures.setdefault(message, error)
 
@@ -108,14 +108,14 @@ def go_number(value: float) -> str:
 
 
 def format_found(value: Any) -> str:
-    """Return the format that a value of Go has by itself."""
+    """Return the format of a value's Go type."""
     if isinstance(value, bool):
         return ""
     return {"integer": "int64", "number": "float64"}.get(json_type(value), "")
 
 
 def is_whole(value: float) -> bool:
-    """Return whether a quotient is a whole number, but for rounding."""
+    """Return whether a quotient is an integer, except for rounding."""
     return math.isfinite(value) and abs(value - round(value)) < 1e-9 * max(1.0, abs(value))
 
 

@@ -1,4 +1,4 @@
-"""The strategy of custom resources: by the schema of the version in which an object is written."""
+"""The strategy of custom resources, which follows the schema of the request's version."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _UNCHECKED = (
 
 
 class CustomResourceStrategy(Strategy[CustomResource]):
-    """The steps for the objects of one kind in one version."""
+    """The strategy of the objects of one kind in one version."""
 
     allow_unconditional_update = False
 
@@ -72,7 +72,7 @@ class CustomResourceStrategy(Strategy[CustomResource]):
         new: CustomResource,
         context: Context,  # noqa: ARG002
     ) -> CustomResource:
-        """Drop the status if it has a subresource; start in generation 1."""
+        """Drop the status if there is a subresource for it; start in generation 1."""
         content = new.content
         if self._version.has_status and "status" in content:
             content = {name: member for name, member in content.items() if name != "status"}
@@ -84,7 +84,7 @@ class CustomResourceStrategy(Strategy[CustomResource]):
         old: CustomResource,
         context: Context,  # noqa: ARG002
     ) -> CustomResource:
-        """Keep the status if it has a subresource; any other change is a new generation."""
+        """Keep the status if it has a subresource; any other change starts a new generation."""
         before = self._here(old).content
         content = new.content
         if self._version.has_status:
@@ -128,7 +128,7 @@ class CustomResourceStrategy(Strategy[CustomResource]):
         old: CustomResource,
         context: Context,  # noqa: ARG002
     ) -> ErrorList:
-        """Validate a changed object; what is unchanged breaks no rule of the schema."""
+        """Validate a changed object; unchanged values may break rules of the schema."""
         tree, before = new.to_tree(), self._here(old).to_tree()
         schema = self._version.structural
         correlated = Correlated(tree, before, schema)
@@ -221,7 +221,7 @@ class NestedFieldError(Exception):
 
 
 def nested_field(tree: dict[str, Any], json_path: str) -> Any:
-    """Return the value of a simple path, None if there is none; raise NestedFieldError."""
+    """Return the value of a simple path, or None if it does not exist; raise NestedFieldError."""
     steps = json_path.removeprefix(".").split(".")
     here: Any = tree
     for index, name in enumerate(steps):

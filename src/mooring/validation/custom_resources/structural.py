@@ -1,7 +1,7 @@
-"""Structural schemas: what pruning, defaulting, merging and expressions need of a schema.
+"""Structural schemas: what pruning, defaulting, merging and expressions need to know.
 
-A schema is structural if every field has one place that says its type; value validations (`anyOf`,
-`not` and so on) only restrict it. `schema_rules` checks that; here a tree is taken for structural.
+A schema is structural if every field has its type in one place; value validations (`anyOf`, `not`
+and so on) only restrict it. `structural_rules` checks that; this module assumes it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Structural(NamedTuple):
 
     @property
     def additional_schema(self) -> Structural | None:
-        """The schema of other properties, if they have one."""
+        """The schema of undeclared properties, if they have one."""
         return self.additional if isinstance(self.additional, Structural) else None
 
     def below(self, name: str) -> Structural | None:
@@ -55,7 +55,7 @@ class Structural(NamedTuple):
 
     @property
     def has_defaults(self) -> bool:
-        """Whether a default is here or below."""
+        """Whether this node or one below has a default."""
         if self.default is not MISSING:
             return True
         below = (self.items, self.additional_schema, *self.properties.values())

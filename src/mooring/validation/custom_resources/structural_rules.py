@@ -1,8 +1,8 @@
-"""What makes a schema structural: every field says its type in one place, outside of logic.
+"""Rules for structural schemas: every field has its type in one place, outside of logic.
 
 - `anyOf`, `oneOf`, `allOf` and `not` restrict values; they declare no types, defaults or texts
-- what they mention is declared outside of them, too
-- metadata is restricted to name and generateName, at the root only
+- the fields that they mention are also declared outside of them
+- at the root, only name and generateName of the metadata may be restricted
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mooring.validation.errors import ErrorList, forbidden, invalid, required
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _UNSUPPORTED = ("id", "$schema", "patternProperties", "dependencies", "definitions")
-# Fields that logic must not have, and how that is said.
+# Fields that logic must not have, and how errors name them.
 _NESTED = {
     "type": "must be empty to be structural",
     "additionalProperties": "must be undefined to be structural",
@@ -47,7 +47,7 @@ class Level(Enum):
 
 
 def unsupported_field(tree: Schema) -> str | None:
-    """Return why a schema cannot be structural at all, if it has fields that are not supported."""
+    """Return why a schema cannot be structural: a field that is not supported, if there is one."""
     for name in _UNSUPPORTED:
         if tree.get(name):
             return f"OpenAPIV3Schema '{name.removeprefix('$')}' is not supported"
@@ -138,7 +138,7 @@ def _validate_type(tree: Schema, level: Level, path: Path) -> ErrorList:
 
 
 def _validate_resource(tree: Schema, level: Level, path: Path) -> ErrorList:
-    """Validate what a schema says of apiVersion, kind and metadata."""
+    """Validate the schemas of apiVersion, kind and metadata."""
     found: ErrorList = []
     properties: dict[str, Schema] = tree.get("properties", {})
     is_embedded = tree.get("x-kubernetes-embedded-resource", False)
@@ -196,7 +196,7 @@ def _validate_logic(
 
 
 def pattern_fault(pattern: str) -> str:
-    """Return what is wrong with a regular expression; empty if nothing is."""
+    """Return the error of a regular expression, or "" if it is valid."""
     begin_evaluation()
     try:
         compile_regex(pattern)
@@ -221,7 +221,7 @@ def _validate_nested(tree: Schema, path: Path, *, skips_any: bool = False) -> Er
 
 
 def _validate_complete(tree: Schema, spine: Any, spine_path: Path, path: Path) -> ErrorList:
-    """Validate that all that logic mentions is declared in the schema outside of it."""
+    """Validate that every field that logic mentions is declared outside of it."""
     found: ErrorList = []
     nested = [(path.child("not"), tree["not"])] if "not" in tree else []
     for name in ("allOf", "anyOf", "oneOf"):

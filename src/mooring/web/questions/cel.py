@@ -110,7 +110,7 @@ def _errors(report: EvaluationReport) -> Iterator[dict[str, Any]]:
 
 
 def _parts(report: EvaluationReport) -> Iterator[dict[str, Any]]:
-    """Yield the parts that decided against devices, with what they read."""
+    """Yield the parts that rejected devices, with the values that they read."""
     total = len(report.devices)
     refused: Counter[str] = Counter()
     values: dict[str, str] = {}
@@ -153,7 +153,7 @@ def _hints(moment: ShownMoment, expression: str, compiler: DeviceCompiler) -> _H
 
 
 def _offset(error: str, expression: str) -> int:
-    """Return where an error is, in characters; 0 if it does not say so."""
+    """Return the position of an error in characters, or 0 if unknown."""
     found = _PLACE.search(error)
     if found is None:
         return 0

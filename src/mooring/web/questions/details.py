@@ -1,4 +1,4 @@
-"""Details: an object as YAML with its events, and a device with everything about it."""
+"""Details: an object as YAML with its events, and all facts about a device."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def object_answer(
 
 
 def _plain(value: Any) -> Any:
-    """Return the tree of an object without what only servers read."""
+    """Return the tree of an object without fields that only servers use."""
     tree = to_tree(value)
     tree.get("metadata", {}).pop("managedFields", None)
     return tree
 
 
 def yaml_of(tree: Any) -> str:
-    """Return a tree as YAML, cut off where it is very long."""
+    """Return a tree as YAML, truncated if it is very long."""
     text = dump_yaml([tree])
     if len(text) <= YAML_LENGTH_MAX:
         return text
@@ -72,7 +72,7 @@ def _event_tree(event: Event) -> dict[str, Any]:
 
 
 def device_answer(moment: ShownMoment, driver: str, pool: str, name: str) -> dict[str, Any]:
-    """Return everything about a device."""
+    """Return all facts about a device."""
     device = DeviceName(driver, pool, name)
     row = moment.row_of(device)
     if not 0 <= row < len(moment.devices):
@@ -125,7 +125,7 @@ def _capacity(usage: DeviceUsage) -> Iterator[dict[str, str]]:
 
 
 def _counters(usage: DeviceUsage, moment: ShownMoment) -> Iterator[dict[str, str]]:
-    """Yield the counters that a device consumes, with what allocated devices use of them."""
+    """Yield the counters that a device consumes, and how much of them allocated devices use."""
     if not usage.device.consumes_counters:
         return
     slices = [
@@ -155,7 +155,7 @@ def _counters(usage: DeviceUsage, moment: ShownMoment) -> Iterator[dict[str, str
 def _consumed(
     slices: Iterable[ResourceSlice], moment: ShownMoment
 ) -> dict[tuple[str, str], Quantity]:
-    """Return what allocated devices consume of counters."""
+    """Return how much of each counter allocated devices consume."""
     found: dict[tuple[str, str], Quantity] = {}
     for slice_ in slices:
         for device in slice_.spec.devices or ():

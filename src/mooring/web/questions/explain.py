@@ -1,4 +1,4 @@
-"""Why a pod waits, as `moor explain` says it, and the devices of the fleet painted by it."""
+"""Why a pod waits, as in `moor explain`, and the checks that reject devices, for painting."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def _listed_first(fleet: Fleet) -> Iterator[tuple[str, str]]:
 def answered(moment: ShownMoment, plan: Plan, namespace: str, name: str) -> Answered:
     """Return the explanation and the answer for a pending pod, or raise PageError.
 
-    Where all pending pods were planned, that plan counts; else the pod is tried by itself on the
-    cluster as it is.
+    If a plan of all pending pods exists, it decides; otherwise the pod is tried alone on the
+    current cluster.
     """
     result: Placed | Result | None = _result(plan.results, namespace, name)
     if result is None and moment.plan is None:
@@ -111,7 +111,7 @@ def answered(moment: ShownMoment, plan: Plan, namespace: str, name: str) -> Answ
     if result is None:
         raise _absent(moment, namespace, name)
     if isinstance(result, Reservation | Placed):
-        raise UnusableError(f"Nothing stops the pod: it would get node {result.node} now.")
+        raise UnusableError(f"The pod is not held up: it would get node {result.node} now.")
     if not plan.results:
         plan = replace(plan, results=(result,))
     limit = DiagnosisTimeLimit(time.monotonic, each_s=EACH_S, all_s=ALL_S)
@@ -121,7 +121,7 @@ def answered(moment: ShownMoment, plan: Plan, namespace: str, name: str) -> Answ
 
 
 class Answered(NamedTuple):
-    """The answer for a pending pod, and the plan that it was found with."""
+    """The answer for a pending pod, and the plan that led to it."""
 
     plan: Plan
     explanation: Explanation
@@ -139,9 +139,9 @@ def _result(results: Iterable[Result], namespace: str, name: str) -> Result | No
 def _tried(
     moment: ShownMoment, alone: Plan, namespace: str, name: str
 ) -> tuple[Plan, Placed | Result | None]:
-    """Return what becomes of one pod on the cluster as it is.
+    """Return the result of scheduling one pod on the current cluster.
 
-    Pods of a group are placed together, and quotas count all: these need the plan of all.
+    Pods of a group are placed together, and quotas count all pods: these need the plan of all.
     """
     for pod in alone.before.pods:
         if (pod.metadata.namespace, pod.metadata.name) != (namespace, name):
@@ -175,7 +175,7 @@ def _diagnosis(verdicts: list[NodeVerdict]) -> Diagnosis | None:
 
 
 def _requests(verdicts: list[NodeVerdict]) -> Iterator[dict[str, Any]]:
-    """Yield the funnels of the nearest node that was diagnosed."""
+    """Yield the funnels of the nearest node with a diagnosis."""
     diagnosis = _diagnosis(verdicts)
     for funnel in () if diagnosis is None else diagnosis.funnels:
         assert diagnosis is not None

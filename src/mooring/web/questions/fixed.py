@@ -1,6 +1,6 @@
-"""A cluster with a fix made: the changed objects, and what controllers make of them anew.
+"""The cluster with a fix applied: the changed objects, and what controllers would recreate.
 
-Pods that wait and were made from something that changes are deleted, with their claims, as if their
+Pending pods that were created from changed objects are deleted with their claims, as if their
 workloads had replaced them.
 """
 
@@ -59,7 +59,7 @@ def _changed(snapshot: Snapshot, changes: Sequence[ObjectChange]) -> Iterator[tu
 
 
 def _is_made_again(pod: Pod, sources: Sources, changed: dict[ObjectKey, Any]) -> bool:
-    """Return whether a pod waits, and it or what it is made from changes."""
+    """Return whether a pod is pending, and it or the object that it was created from changes."""
     if pod.spec.node_name:
         return False
     source, namespace = sources.of_pod(pod), pod.metadata.namespace

@@ -1,7 +1,7 @@
-"""The difference of two fleets, drawn over the first: rows keep their places, new ones follow.
+"""The difference between two fleets, drawn over the first: rows keep their places, new ones follow.
 
-What is gone stays as a ghost: a device in no slice, a node without an object. So nothing moves when
-somebody looks at what a change would do.
+Removed rows stay as ghosts: a device in no slice, a node without an object. So nothing moves when a
+user looks at what a change would do.
 """
 
 from __future__ import annotations
@@ -42,7 +42,13 @@ GONE: Final[dict[str, dict[str, int]]] = {
 }
 MISSING: Final = 6
 PLACE: Final = ("node", "numa", "root")
-ORDER: Final = ("nodes", "devices", "pods", "claims", "holdings")  # referred to first
+ORDER: Final = (
+    "nodes",
+    "devices",
+    "pods",
+    "claims",
+    "holdings",
+)  # referred to first
 
 
 def ghosts(before: Fleet, after: Fleet) -> tuple[Delta, list[int]]:
@@ -60,7 +66,7 @@ def _over(before: Fleet, after: Fleet) -> tuple[Fleet, list[int]]:
     """Return the second fleet with the rows of the first."""
     strings = Strings(before.strings[1:])
     numbers = [strings.number(name) for name in after.strings]
-    rows: dict[str, list[int]] = {}  # of the second fleet, in the first
+    rows: dict[str, list[int]] = {}  # rows of the second fleet, in the first
     tables: dict[str, dict[str, Column]] = {}
     for name in ORDER:
         moved = {
@@ -70,7 +76,7 @@ def _over(before: Fleet, after: Fleet) -> tuple[Fleet, list[int]]:
         }
         tables[name], rows[name] = _placed(name, before.tables[name], moved)
         for column, values in after.tables[name].items():
-            if ROW_COLUMNS.get((name, column)) == name:  # rows of the table itself
+            if ROW_COLUMNS.get((name, column)) == name:  # references to rows of the same table
                 column_before = list(before.tables[name][column])
                 size = len(next(iter(tables[name].values())))
                 column_before += [-1] * (size - len(column_before))
@@ -87,7 +93,7 @@ def _over(before: Fleet, after: Fleet) -> tuple[Fleet, list[int]]:
 def _moved(
     values: Column, table: str, column: str, numbers: list[int], rows: Mapping[str, list[int]]
 ) -> Column:
-    """Return a column whose names and rows are those of the first fleet."""
+    """Return a column with the strings and row numbers of the first fleet."""
     if (table, column) in STRING_COLUMNS:
         return [numbers[value] for value in values]
     target = ROW_COLUMNS.get((table, column))
@@ -100,7 +106,7 @@ def _moved(
 def _placed(
     name: str, before: Mapping[str, Column], moved: Mapping[str, Column]
 ) -> tuple[dict[str, Column], list[int]]:
-    """Return the rows in their places, and the place of each row of the second fleet."""
+    """Return the rows in the order of the first fleet, and where each row of the second went."""
     keys = KEYS[name]
     known = {key: row for row, key in enumerate(zip(*(before[k] for k in keys), strict=True))}
     size = len(before[keys[0]])
@@ -122,7 +128,7 @@ def _placed(
             target[row] = GONE[name].get(column, target[row])
         for number, (row, value) in enumerate(zip(places, values, strict=True)):
             if row < known_rows and column in kept and moved["state"][number] == MISSING:
-                continue  # In no slice any more, it is drawn where it was.
+                continue  # No slice has the device any more, so it is drawn where it was.
             target[row] = value
         found[column] = target
     return found, places

@@ -1,4 +1,4 @@
-"""The scheduler's cluster, kept while objects change, for questions about single pods.
+"""The scheduler's cluster, updated as objects change, for questions about single pods.
 
 Making it takes a second or two for thousands of nodes, and most questions are about a cluster that
 differs from the last one in a few objects. One question at a time may use it; who waits for a long
@@ -29,13 +29,13 @@ from mooring.insight.snapshot.snapshot import Snapshot, Spreader, key_of
 from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
 
-EACH_S: Final = 5.0  # for the expressions of a pod
-ALL_S: Final = 15.0  # for those of all pods
-KEPT_S: Final = 600.0  # before it is made anew: its clock stands still
+EACH_S: Final = 5.0  # for the expressions of one pod
+ALL_S: Final = 15.0  # for the expressions of all pods
+KEPT_S: Final = 600.0  # before it is rebuilt, because its clock stands still
 
 
 class KeptCluster:
-    """A cluster that follows snapshots."""
+    """A cluster that is updated to snapshots."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._lock = threading.Lock()
@@ -66,7 +66,7 @@ class KeptCluster:
             yield self if has_turn else KeptCluster(self._clock)
 
     def plan(self, snapshot: Snapshot, context: Context) -> Plan:
-        """Return the plan of a snapshot in which no pod was tried yet."""
+        """Return a plan of a snapshot without any decisions yet."""
         completed = complete(snapshot, context)
         kept = self._current(completed, context)
         limit = EvaluationLimit(self._clock, each_s=EACH_S, all_s=inf)
@@ -75,13 +75,14 @@ class KeptCluster:
         return Plan(completed.snapshot, (), concerns, lambda: kept, over_quota, limit)
 
     def placed(self, snapshot: Snapshot, context: Context) -> Plan:
-        """Return the plan of all pods of a snapshot; its cluster is good until the next question.
+        """Return the plan of all pods of a snapshot; its cluster is valid until the next question.
 
-        Placed pods count as changes: the next snapshot does not have them, so they go again.
+        Placed pods count as changes: the next snapshot does not have them, so the update removes
+        them.
         """
         completed = complete(snapshot, context)
         cluster = self._current(completed, context)
-        objects, self._cluster = self._objects, None  # nobody knows it if this fails
+        objects, self._cluster = self._objects, None  # its state is unknown if this fails
         limit = EvaluationLimit(self._clock, each_s=EACH_S, all_s=ALL_S)
         found = plan_completed(completed, context, limit=limit, kept=cluster)
         for each in found.placed:
@@ -90,7 +91,7 @@ class KeptCluster:
         return found
 
     def _current(self, completed: Completed, context: Context) -> Cluster:
-        """Return the cluster of a snapshot, made of the last one if that is possible."""
+        """Return the cluster of a snapshot, updated from the last one if possible."""
         objects = {key_of(each): each for each in completed.snapshot.objects()}
         cluster = self._cluster
         is_old = self._clock() - self._made_s > KEPT_S
@@ -101,11 +102,10 @@ class KeptCluster:
         return cluster
 
     def _follow(self, cluster: Cluster, objects: dict[tuple[str, str, str], Any]) -> bool:
-        """Take the changes since the last snapshot; False if there is one that cannot be taken."""
+        """Apply the changes since the last snapshot; return False if one cannot be applied."""
         known = self._objects
         gone = [value for key, value in known.items() if key not in objects]
-        changed = [(known.get(key), value) for key, value in objects.items()
-                   if known.get(key) is not value]  # fmt: skip
+        changed = [(old, new) for key, new in objects.items() if (old := known.get(key)) is not new]
         if any(isinstance(each, RuntimeClass) for each in (*gone, *(new for _, new in changed))):
             return False
         for value in gone:

@@ -1,4 +1,4 @@
-"""What is shown at a moment, and what questions about it share."""
+"""What the page shows at a moment, and results that questions about it share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WAIT_S: Final = 1.0  # for another question, before a cluster is made for this o
 
 
 class ShownMoment:
-    """What is shown at a moment."""
+    """What the page shows at a moment."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ShownMoment:
         kept: KeptCluster,
         before: ShownMoment | None = None,
     ) -> None:
-        """Take over from the moment `before` what has not changed since."""
+        """Create a moment, which reuses what has not changed since the moment `before`."""
         self.snapshot, self.fleet, self.devices = snapshot, fleet, devices
         self._rows, self.context, self.copy_scene = rows, context, copy_scene
         self._kept = kept
@@ -59,21 +59,21 @@ class ShownMoment:
             }
 
     def has_rows(self, rows: Mapping[DeviceName, int]) -> bool:
-        """Return whether devices have these rows."""
+        """Return whether the devices have these rows."""
         return self._rows is rows
 
     def row_of(self, device: DeviceName) -> int:
-        """Return the row of a device, -1 if it has none."""
+        """Return the row of a device, or -1 if it has none."""
         return self._rows.get(device, -1)
 
     @cached_property
     def published(self) -> PublishedDevices:
-        """The devices as expressions see them."""
+        """The published devices, as expressions see them."""
         return PublishedDevices(self.snapshot.slices, names=self.context.extensions)
 
     @cached_property
     def published_rows(self) -> list[int]:
-        """The rows of published devices, by their index; -1 for those without one."""
+        """The row of each published device, or -1."""
         names = (DeviceName(each.driver, each.pool, each.name) for each in self.published.devices)
         count = self.fleet.rows("devices")
         return [row if (row := self.row_of(name)) < count else -1 for name in names]
@@ -84,7 +84,7 @@ class ShownMoment:
         return found | {key_of(each): each.spec.spec for each in self.snapshot.templates}
 
     def find_spec(self, kind: str, namespace: str, name: str) -> ResourceClaimSpec | None:
-        """Return the claim spec of a claim or template, None if there is none."""
+        """Return the claim spec of a claim or template, or None if it does not exist."""
         return self._claims.get((kind, namespace, name))
 
     @property
@@ -110,7 +110,7 @@ class ShownMoment:
 
     @cached_property
     def placed(self) -> tuple[ChangedCluster, Plan]:
-        """As `before`; the cluster of this plan is not to be used."""
+        """Like `before`, but do not use the cluster of this plan."""
         if "before" in self.__dict__:
             return self.before
         cluster = apply(self.snapshot, (), self.context)
@@ -122,7 +122,7 @@ class ShownMoment:
             return kept.placed(snapshot, self.context)
 
     def column(self, marks: Iterable[tuple[Iterable[PublishedDevice], int]]) -> Column:
-        """Return a column over the devices of the fleet; 0 for those without a mark."""
+        """Return a column over the devices of the fleet, with 0 for unmarked devices."""
         found, rows = [0] * self.fleet.rows("devices"), self.published_rows
         for devices, mark in marks:
             for device in devices:

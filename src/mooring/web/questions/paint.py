@@ -1,8 +1,8 @@
-"""The question that refused each device to a pod, for painting all devices of the fleet.
+"""The check that rejects each device for a pod, for painting all devices of the fleet.
 
-Questions are put to all devices, whatever node they are on, for each of the pod's requests; where
-requests differ, the one for which the device came farthest counts. A device that passes all
-questions may still be on a node that does not take the pod for other reasons.
+All devices are checked, whatever their node, for each of the pod's requests. If requests differ,
+the one for which the device passes most checks counts. A device that passes all checks may still be
+on a node that rejects the pod for other reasons.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ QUESTIONS: Final = (
     "would do",
 )
 CLASS, SELECTOR, UNUSABLE, TAKEN, COUNTERS, TAINT, NODE, WOULD_DO = range(len(QUESTIONS))
-ASKS_MAX: Final = 64  # requests with their alternatives
+ASKS_MAX: Final = 64  # of requests, including alternatives
 _LOST: Final = (DeviceState.UNUSABLE, DeviceState.MISSING)
 
 
 class Ask(NamedTuple):
     """What a request, or an alternative of one, asks of a device."""
 
-    class_selectors: tuple[str, ...] | None  # None: there is no such class
+    class_selectors: tuple[str, ...] | None  # None: the class does not exist
     selectors: tuple[str, ...] = ()
     tolerations: tuple[DeviceToleration, ...] = ()
     is_admin: bool = False
@@ -85,7 +85,7 @@ def _paint(
 
 
 def asks_of(pod: Pod, find: FindClaim, snapshot: Snapshot) -> Iterator[Ask]:
-    """Yield what the requests of a pod ask."""
+    """Yield what the requests of a pod ask for."""
     classes = {each.metadata.name: each for each in snapshot.classes}
     for spec in claim_specs(pod, find):
         for request in spec.devices.requests or ():
@@ -118,19 +118,18 @@ class _Painter:
         self._matching: dict[str, Column] = {}
 
     def questions(self, ask: Ask) -> Column:
-        """Return the first question that each device fails."""
+        """Return the first check that each device fails."""
         devices = self._moment.devices
         if ask.class_selectors is None:
             return [CLASS] * len(devices)
         of_class, selected = self._all(ask.class_selectors), self._all(ask.selectors)
         return [
-            self._question(usage, ask) if in_class and is_selected
-            else SELECTOR if in_class else CLASS
+            CLASS if not in_class else SELECTOR if not is_selected else self._question(usage, ask)
             for usage, in_class, is_selected in zip(devices, of_class, selected, strict=True)
-        ]  # fmt: skip
+        ]
 
     def _question(self, usage: DeviceUsage, ask: Ask) -> int:
-        """Return the first question that a selected device fails."""
+        """Return the first check that a selected device fails."""
         if usage.state in _LOST:
             return UNUSABLE
         if not ask.is_admin:
@@ -158,7 +157,7 @@ class _Painter:
 
 
 def _selected(moment: ShownMoment, expression: str, compiler: DeviceCompiler) -> Column:
-    """Return 1 for the devices for which an expression is true; none if it does not compile."""
+    """Return 1 for the devices for which an expression is true; 0 for all if it is invalid."""
     compiled = compiler.compile(expression)
     if compiled.program is None:
         return moment.column(())

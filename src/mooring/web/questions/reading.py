@@ -1,4 +1,4 @@
-"""Questions as their bodies ask them, checked."""
+"""Reads and checks the questions in request bodies."""
 
 from __future__ import annotations
 
@@ -77,4 +77,4 @@ def read_question(name: str, body: Mapping[str, Any]) -> AnyQuestion:
     try:
         return msgspec.convert(body, QUESTIONS[name])
     except msgspec.ValidationError as error:
-        raise BadQuestionError(f"The body is no question: {error}.") from None
+        raise BadQuestionError(f"The body is not a valid question: {error}.") from None

@@ -1,4 +1,4 @@
-"""What changes would do: pods that leave and come, devices that they get, and the fleet after."""
+"""What changes would do: pods that move, their devices, and the fleet afterwards."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mooring.api.core.pod import Pod
-from mooring.api.documents import CORE, KUBERNETES, read
+from mooring.api.documents import read
 from mooring.api.errors import ApiError
 from mooring.api.tolerations import DeviceName
 from mooring.hardware.errors import ProfileError
@@ -19,7 +19,6 @@ from mooring.insight.whatif import (
     ChangedCluster,
     ClusterChange,
     Difference,
-    ReplaceSlices,
     apply,
     compare,
 )
@@ -38,11 +37,11 @@ from mooring.web.questions.moment import ShownMoment
 CHANGES_MAX: Final = 50
 MACHINES_MAX: Final = 1000  # that all changes together add
 LINES_MAX: Final = 500
-ADD, REPLACE_SLICES = "add", "replace-slices"  # what comes after them is a manifest
+ADD, REPLACE_SLICES = "add", "replace-slices"  # a manifest follows
 
 
 def what_if_answer(moment: ShownMoment, changes: Sequence[str]) -> dict[str, Any]:
-    """Return what changes would do, each written as an option of `moor whatif`."""
+    """Return what changes would do; they are written like the options of `moor whatif`."""
     if not changes or len(changes) > CHANGES_MAX:
         raise BadQuestionError(f"changes: give 1 to {CHANGES_MAX} of them.")
     context = moment.context
@@ -75,12 +74,15 @@ def _changes(text: str, words: ChangeWords, moment: ShownMoment) -> Iterator[Clu
     word, value = (*text.strip().removeprefix("--").split(None, 1), "", "")[:2]
     if word in (ADD, REPLACE_SLICES):
         objects = _manifest(value, words, moment)
-        yield AddObjects(objects) if word == ADD else _replaced(objects)
+        try:
+            yield AddObjects(objects) if word == ADD else words.replace_slices(objects.slices)
+        except ChangeTextError as error:
+            raise UnusableError(f"{word}: {error}") from None
         return
     known_words = [each.replace("_", "-") for each in words.words]
     if word not in known_words or not value:
         known = ", ".join([*known_words, ADD, REPLACE_SLICES])
-        raise BadQuestionError(f"{text[:80]!r} is no change; one begins with {known}.")
+        raise BadQuestionError(f"{text[:80]!r} is not a change; changes begin with {known}.")
     try:
         yield from words.read(word.replace("-", "_"), value)
     except (ChangeTextError, ProfileError) as error:
@@ -89,9 +91,8 @@ def _changes(text: str, words: ChangeWords, moment: ShownMoment) -> Iterator[Clu
 
 def _manifest(text: str, words: ChangeWords, moment: ShownMoment) -> Snapshot:
     builder = SnapshotBuilder(moment.context)
-    schema = CORE if moment.context.extensions else KUBERNETES
     try:
-        for document in read(text.encode(), source="manifest", schema=schema):
+        for document in read(text.encode(), source="manifest", schema=moment.context.yaml_schema):
             builder.add_document(document)
     except ApiError as error:
         raise UnusableError(f"{error}") from None
@@ -101,14 +102,6 @@ def _manifest(text: str, words: ChangeWords, moment: ShownMoment) -> Snapshot:
     objects = builder.snapshot()
     words.know(objects.objects())
     return objects
-
-
-def _replaced(objects: Snapshot) -> ReplaceSlices:
-    """Return that drivers publish these slices and no others."""
-    slices = objects.slices
-    if not slices:
-        raise UnusableError(f"{REPLACE_SLICES}: there is no ResourceSlice in it")
-    return ReplaceSlices(tuple(sorted({each.spec.driver for each in slices})), slices)
 
 
 def _answer(moment: ShownMoment, after: ChangedCluster) -> dict[str, Any]:
@@ -190,7 +183,7 @@ def _pod_lines(found: Difference) -> Iterator[str]:
 
 
 def _device_lines(before: Fleet, after: Fleet) -> Iterator[str]:
-    """Yield how many devices of each driver are free, where that changes."""
+    """Yield how many devices of each driver are free, if that changes."""
     old, new = _free(before), _free(after)
     for driver in sorted({*old, *new}):
         was, is_ = old.get(driver, (0, 0)), new.get(driver, (0, 0))

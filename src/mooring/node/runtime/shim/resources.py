@@ -1,7 +1,7 @@
 """The resources of a running container: other limits, and what it has used.
 
-What a cgroup does not tell is added up from its processes: their CPU time with that of children
-they have waited for, and their resident memory.
+What a cgroup does not report is summed up over its processes: CPU time, including that of children
+that they have waited for, and resident memory.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def measured(cgroup: str, members: Callable[[], list[int]]) -> tuple[int, int]:
 
 
 def _working_set(cgroup: str) -> int | None:
-    """Return the memory that is in use, without files that nobody reads."""
+    """Return the memory in use, without inactive file pages."""
     used = _number(os.path.join(cgroup, "memory.current"))
     if used is None:
         return None
