@@ -15,6 +15,7 @@ questions, or a while later, before the store compacts it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -34,6 +35,7 @@ from mooring.store.contract import Entry, Event, Progress, Put, Store, Watch
 from mooring.store.errors import StoreError, TooOldError
 from mooring.web.feed import Feed, ObjectKey
 
+LOG = logging.getLogger(__name__)
 PREFIX: Final = "/registry/"
 CHANGES_MAX: Final = 20_000  # of all kinds
 BYTES_MAX: Final = 96 * 2**20  # of the values that are read
@@ -53,8 +55,10 @@ async def read_past(feed: Feed, registry: Registry, resources: Resources) -> Non
         if history is not None and len(history):
             async with asyncio.timeout(READ_S_MAX):
                 feed.begin_before(await _past(feed, history, registry, resources))
-    except (StoreError, TimeoutError):
-        pass  # A shorter history is one, too.
+    except (StoreError, TimeoutError) as error:
+        LOG.info("the history begins with its first viewer: %s", error)
+    except Exception:
+        LOG.exception("the history begins with its first viewer")
     finally:
         feed.has_past.set()
 
