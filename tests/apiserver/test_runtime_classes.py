@@ -138,6 +138,16 @@ def test_tolerations_are_merged_as_if_each_were_compared_with_all(
     assert merged(own, of_class) == merged_one_by_one([*own, *of_class])
 
 
+def test_tolerations_that_cover_nothing_do_not_hide_those_that_do() -> None:
+    narrow = Toleration(key="a", operator="Equal", value="x", effect="NoSchedule")
+    wide = Toleration(key="a", operator="Equal", value="x")
+    others = [
+        Toleration(key="a", operator="Lt", value="x", toleration_seconds=seconds)
+        for seconds in (None, 1)
+    ]
+    assert merged([narrow, wide, *others], []) == [wide, *others]
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -14,6 +14,8 @@ from mooring.api.runtime_class import RuntimeClass, Scheduling
 from mooring.claims.pod_claims import ClaimRejection
 
 _OTHER_OVERHEAD = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+
+_COVERING: Final = ("", "Equal", "Exists")  # operators of tolerations that can cover others
 
 
 def with_runtime(pod: Pod, runtime: RuntimeClass | None) -> Pod | ClaimRejection:
@@ -80,6 +82,8 @@ class _WidestTolerations:
         if self.has_equal(wide):
             return
         self._known.add(_fields(wide))
+        if wide.operator not in _COVERING:
+            return
         value = None if wide.operator == "Exists" else wide.value
         kept = self._widest.setdefault((wide.key, wide.effect, value), [])
         kept.append(wide)
