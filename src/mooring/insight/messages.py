@@ -68,8 +68,13 @@ def fitting(*texts: str) -> str:
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its unit, singular or plural."""
-    plural = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
+    return f"{number:,} {noun if number == 1 else _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    if noun.endswith("y"):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
 
 
 def type_name(value: Any) -> str:

@@ -112,7 +112,7 @@ let historyTimer = 0;
 export function followHistory() {
   effect(() => {
     // An explanation comes first: it is waited for.
-    const isExplained = store.chosen.pod.value && store.explanation.value?.state !== "loading";
+    const isExplained = store.chosen.pod.value && ["ready", "failed"].includes(store.explanation.value?.state);
     const isShown = store.chosen.play.value === "time" || isExplained;
     const isLoaded = store.changes.value > 0 && store.session.value?.history;
     if (!isShown || !isLoaded || inlined || historyTimer) return;
