@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.insight.messages import natural_order, nearest
+from mooring.insight.messages import counted, natural_order, nearest
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,18 @@ def test_a_name_comes_before_those_that_go_on_with_a_number() -> None:
 @given(st.permutations(["a", "a1", "a01", "a1b", "a\u0663", "1", "", "a-1"]))
 def test_the_order_of_names_is_total(names: list[str]) -> None:
     assert sorted(names, key=natural_order) == ["", "1", "a", "a01", "a1", "a1b", "a-1", "a\u0663"]
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [
+        (1, "fix", "1 fix"),
+        (2, "fix", "2 fixes"),
+        (2, "class", "2 classes"),
+        (2, "policy", "2 policies"),
+        (0, "node", "0 nodes"),
+        (1200, "pod", "1,200 pods"),
+    ],
+)
+def test_numbers_have_units_in_the_plural(number: int, noun: str, text: str) -> None:
+    assert counted(number, noun) == text
