@@ -19,8 +19,8 @@ MINOR_MIN = 34  # before, kubectl said some things in other words
 TIMEOUT_S = 60
 
 _VARYING = re.compile(
-    r"\b\d+(?:ms|[smhd])\b"  # ages
-    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # first, as a uid may begin like an age
+    r"|\b\d+(?:ms|[smhd])\b"  # ages
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
     r"|(?<=Resource Version:    )\d+"
 )

@@ -175,8 +175,11 @@ class NodeRanking:
         asked = sorted(self._places[name] for name in names)
         self._ask_all(claims, asked)
         statuses = {p: self._statuses[p] or self._claim_statuses[p] for p in asked}
-        found = ((self._names[p], each) for p, each in statuses.items())
-        return {name: each for name, each in found if isinstance(each, Unschedulable)}
+        return {
+            self._names[place]: status
+            for place, status in statuses.items()
+            if isinstance(status, Unschedulable)
+        }
 
     def ordered(
         self, claims: FilterClaims = no_claims, within: Collection[str] | None = None

@@ -8,6 +8,7 @@ extensions          paths that other packages answer
 non_resource        discovery, OpenAPI, health, version, metrics
 negotiation         the representation of a response
 response_encoder    objects, lists and events as bytes
+direct_access       access of clients in this process: seat, rights and metrics of a request
 deadlines           the time that a request may take
 flow_control        seats for requests, shared among users
 metrics             counts of requests
