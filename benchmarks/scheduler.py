@@ -1,5 +1,4 @@
-"""Choosing nodes: the cost of a signature, its topology state, filters and scores on a full
-cluster.
+"""Choosing nodes of a full cluster: signature, topology state, filters and scores.
 
 Every time is the best of some rounds. "rank" filters and scores all nodes once; "next" is one more
 pod of a known signature: signature, topology state, ranking and placing.
