@@ -103,7 +103,8 @@ def test_few_specs_are_remembered() -> None:
 def test_a_spec_that_is_written_back_is_the_one_that_is_stored() -> None:
     about = ("resource.k8s.io/v1", "ResourceClaim")
     kind = CATALOGUE.find(*about)
-    stored = create(*about, CLAIM, "stored").stored
+    spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "stored"}}]}}
+    stored = create(*about, spec, "stored").stored
     stored = replace(stored, metadata=replace(stored.metadata, uid="1", resource_version="5"))
     read: Any = decode_tree(to_tree(stored), kind.struct).value
     assert read.spec is not stored.spec
