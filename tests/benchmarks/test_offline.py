@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from benchmarks._dump import DumpSize, cluster_objects, write_json, write_yaml
 from benchmarks.offline import COMMANDS, JOB, UNFIT, Command
 from mooring.api.documents import CORE, json_list, yaml_list
+from mooring.api.documents.yaml_list import YamlListText
 from mooring.cli.main import moor
 
 SIZE = DumpSize(nodes=6, pods=9)
@@ -49,6 +50,17 @@ def test_commands_have_no_complaints(
     assert result.exit_code in (0, 1), result.output
     assert "error:" not in result.stderr, result.stderr
     assert "warning:" not in result.stderr, result.stderr
+
+
+def test_yaml_that_was_read_is_not_parsed_again_to_be_linted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[int] = []
+    monkeypatch.setattr(YamlListText, "tree", lambda _, index: parsed.append(index))
+    result = CliRunner().invoke(moor, ["lint", "--on", str(folder / "dump.yaml")])
+
+    assert result.exit_code == 0, result.output
+    assert parsed == []
 
 
 def test_the_devices_of_pods_are_taken(folder: Path) -> None:

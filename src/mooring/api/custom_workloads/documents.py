@@ -51,6 +51,9 @@ class ExpandedWorkload(NamedTuple):
 
 def is_workload(document: Document) -> bool:
     """Return whether a document is a custom workload."""
+    if document.reading is not None:  # its tree may not be parsed yet
+        known = document.reading.kind
+        return (known.api_version, known.name) in ADAPTERS
     match document.tree:
         case {"apiVersion": str(version), "kind": str(kind)}:
             return (version, kind) in ADAPTERS
