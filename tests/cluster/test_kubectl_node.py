@@ -69,7 +69,8 @@ def wait(kubectl: Kubectl, name: str, phase: str = "Succeeded") -> None:
 def test_a_pod_reaches_the_server_as_its_service_account(kubectl: Kubectl) -> None:
     kubectl("create", "serviceaccount", "robot")
     script = (
-        f"cat $D/namespace; echo; HOME=/proc/nowhere {PROGRAM} auth whoami -o jsonpath='{{.status}}'"
+        "cat $D/namespace; echo; "
+        f"HOME=/proc/nowhere {PROGRAM} auth whoami -o jsonpath='{{.status}}'"
     )
     where = "/var/run/secrets/kubernetes.io/serviceaccount"
     env = [{"name": "D", "value": where}]
