@@ -24,6 +24,7 @@ from mooring.apiserver.http.messages import StreamingResponse
 from mooring.web.asking import Asking
 from mooring.web.door import UserRights
 from mooring.web.errors import BusyError, DeadlineError, UnusableError
+from mooring.web.feed import Feed, SourceFacts
 from mooring.web.login import LINKS_MAX, SESSION_S, Logins
 from mooring.web.page import CHECK_S, EVENTS_S, STREAMS_MAX, Access, Page
 from mooring.web.questions.cel import cel_answer
@@ -35,7 +36,7 @@ from mooring.web.rights import ALL, Rights
 from mooring.web.view import KEEP_ALIVE, VIEWS_MAX, Views
 from tests.insight.topologies import device, node, slice_of
 from tests.web.asked import Visitor, at_page
-from tests.web.fleets import NOW, SMALL, feed_of, holding, machine, waiting
+from tests.web.fleets import CONTEXT, NOW, SMALL, feed_of, holding, machine, waiting
 
 
 def until(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[], Any]:
@@ -312,3 +313,22 @@ def test_a_user_has_a_bounded_number_of_streams() -> None:
         assert isinstance(await visitor.send("GET", "/events?since=1"), StreamingResponse)
 
     at_page(feed_of(SMALL, is_live=True), scenario)
+
+
+def test_who_waits_for_the_history_lets_others_read() -> None:
+    feed = Feed(SourceFacts("test", "cluster", is_live=True), CONTEXT, reads_past=True)
+    feed.publish(SMALL, revision=1, time=NOW)
+
+    async def scenario(visitor: Visitor) -> None:
+        waiting = []
+        for name in ("ann", "bob"):
+            other = Visitor(visitor.page)
+            await other.sign_in(name)
+            waiting.append(asyncio.create_task(other.get("/history")))
+        await feed.wants_past.wait()
+        assert (await visitor.get("/fleet"))[0] == 200
+        assert not any(each.done() for each in waiting)
+        feed.has_past.set()
+        await asyncio.gather(*waiting)
+
+    at_page(feed, scenario)

@@ -20,7 +20,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import aclosing, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -51,6 +51,7 @@ from mooring.web.messages import (
     json_response,
     message_page,
 )
+from mooring.web.past import Past
 from mooring.web.questions.details import KINDS, device_answer, object_answer
 from mooring.web.questions.moment import ShownMoment
 from mooring.web.questions.reading import QUESTIONS, read_question
@@ -175,7 +176,7 @@ class Page(Generic[U]):
                 return _json(self._session(user, rights), request)
             case "fleet":
                 at = request.query.get("at", "")
-                async with self._reads.turn(self._access.name_of(user)):
+                async with self._turn(user, view.past if at else None):
                     body = await (view.past.body(at) if at else view.body())
                 return json_response(body.plain, body.packed, request)
             case "events":
@@ -187,7 +188,7 @@ class Page(Generic[U]):
             case "object" | "device":
                 return _json(await self._detail(name, request.query, view, user, rights), request)
             case "history":
-                async with self._reads.turn(self._access.name_of(user)):
+                async with self._turn(user, view.past):
                     return _json(await view.past.tree(), request)
         raise NotFoundError(f"There is no {name[:100]!r} here.")
 
@@ -227,7 +228,7 @@ class Page(Generic[U]):
     ) -> Any:
         at = query.get("at", "")
         asker = self._access.name_of(user)
-        moment = await self._moment(view, at, asker)
+        moment = await self._moment(view, at, user)
         if name == "device":
             names = (query.get(each, "") for each in ("driver", "pool", "name"))
             return await self._asking.answer(asker, partial(device_answer, moment, *names))
@@ -242,7 +243,7 @@ class Page(Generic[U]):
         question = read_question(name, body)
         at = str(question.at)
         asker = self._access.name_of(user)
-        moment = await self._moment(view, at, asker)
+        moment = await self._moment(view, at, user)
         try:
             answer = await self._asking.answer(asker, partial(question, moment))
         except NotFoundError:  # It may be new.
@@ -251,11 +252,19 @@ class Page(Generic[U]):
             answer = await self._asking.answer(asker, partial(question, fresh))
         return Response(Body.plain_of(answer), 200, JSON, NO_STORE)
 
-    async def _moment(self, view: View, at: str, asker: str) -> ShownMoment:
+    async def _moment(self, view: View, at: str, user: U) -> ShownMoment:
         if not at:
             return await view.moment()
-        async with self._reads.turn(asker):
+        async with self._turn(user, view.past):
             return await view.past.moment(at)
+
+    @asynccontextmanager
+    async def _turn(self, user: U, past: Past | None = None) -> AsyncIterator[None]:
+        """Hold the turn of a user to read; wait for the past before it, as others can read then."""
+        if past is not None:
+            await past.begun()
+        async with self._reads.turn(self._access.name_of(user)):
+            yield
 
     # --- signing in ---------------------------------------------------------------------------
 
@@ -305,7 +314,8 @@ class Page(Generic[U]):
             with suppress(PageError, TimeoutError):
                 async with asyncio.timeout(EXPECTED_S):
                     view = await self.views.get(await self._access.rights_of(user))
-                    await view.body()
+                    async with self._turn(user):
+                        await view.body()
 
         task = asyncio.create_task(look())
         self._expected.add(task)

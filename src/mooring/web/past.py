@@ -48,7 +48,6 @@ class Past:
 
     async def body(self, at: str) -> Body:
         """Return the fleet of a moment."""
-        await self._begun()
         point = self._point(at)
         found = self._bodies.get(point.revision)
         if found is None:
@@ -59,16 +58,14 @@ class Past:
 
     async def moment(self, at: str) -> ShownMoment:
         """Return a moment, for questions about it."""
-        await self._begun()
         return await asyncio.to_thread(self._moment, self._point(at))
 
     async def tree(self) -> dict[str, Any]:
         """Return the moments that can be asked for, and what happened."""
-        await self._begun()
         return await asyncio.to_thread(self._tree)
 
-    async def _begun(self) -> None:
-        """Wait for the beginning of the history, but not long."""
+    async def begun(self) -> None:
+        """Wait for the beginning of the history, but not long; call this before all others."""
         self._feed.wants_past.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(BEGUN_S):
