@@ -65,31 +65,16 @@ DEPLOYMENT = Printer(
 
 
 def _replica_set(value: ReplicaSet, now: Timestamp) -> list[Cell]:
-    return [
-        value.metadata.name,
-        value.spec.replicas or 0,
-        value.status.replicas,
-        value.status.ready_replicas,
-        age(value.metadata.creation_timestamp, now),
-        *_containers(value.spec.template),
-        selector_text(value.spec.selector),
-    ]
-
-
-REPLICA_SET = Printer(
-    (
-        NAME,
-        number("Desired", "Pods that are wanted."),
-        number("Current", "Pods that there are."),
-        number("Ready", "Pods that are ready."),
-        AGE,
-        *_WIDE,
-    ),
-    _replica_set,
-)
+    return _replicas(value, now, selector_text(value.spec.selector))
 
 
 def _replication_controller(value: ReplicationController, now: Timestamp) -> list[Cell]:
+    return _replicas(value, now, labels_text(value.spec.selector))
+
+
+def _replicas(
+    value: ReplicaSet | ReplicationController, now: Timestamp, selector: str
+) -> list[Cell]:
     return [
         value.metadata.name,
         value.spec.replicas or 0,
@@ -97,21 +82,20 @@ def _replication_controller(value: ReplicationController, now: Timestamp) -> lis
         value.status.ready_replicas,
         age(value.metadata.creation_timestamp, now),
         *_containers(value.spec.template),
-        labels_text(value.spec.selector),
+        selector,
     ]
 
 
-REPLICATION_CONTROLLER = Printer(
-    (
-        NAME,
-        number("Desired", "Pods that are wanted."),
-        number("Current", "Pods that there are."),
-        number("Ready", "Pods that are ready."),
-        AGE,
-        *_WIDE,
-    ),
-    _replication_controller,
+_REPLICAS = (
+    NAME,
+    number("Desired", "Pods that are wanted."),
+    number("Current", "Pods that there are."),
+    number("Ready", "Pods that are ready."),
+    AGE,
+    *_WIDE,
 )
+REPLICA_SET = Printer(_REPLICAS, _replica_set)
+REPLICATION_CONTROLLER = Printer(_REPLICAS, _replication_controller)
 
 
 def _daemon_set(value: DaemonSet, now: Timestamp) -> list[Cell]:
