@@ -41,6 +41,7 @@ class FakePlugin:
         self.has_answer = True
         self.may_answer = asyncio.Event()
         self.may_answer.set()
+        self.asked = asyncio.Event()
         self._lists: asyncio.Queue[wire.ListAndWatchResponse | None] = asyncio.Queue()
         self._listed: wire.ListAndWatchResponse | None = None
         self._server = services.new_server()
@@ -111,6 +112,7 @@ class FakePlugin:
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> wire.AllocateResponse:
         self.allocated.append(tuple(request.container_requests[0].devices_ids))
+        self.asked.set()
         await self.may_answer.wait()
         if self.refusal:
             await context.abort(grpc.StatusCode.UNKNOWN, self.refusal)

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from mooring.node.contract import DevicesRefusedError, PodRefusedError
 from mooring.node.device_plugins import plugins
 from mooring.node.device_plugins.inventory import GRACE_S, PluginDevice
 from mooring.node.device_plugins.manager import CHECKPOINT_NAME, DevicePlugins, load_checkpoint
+from mooring.node.errors import PluginError
 from mooring.wire import deviceplugin_pb2 as wire
 from tests.node.device_plugins.plugins import RESOURCE, FakePlugin, listing, pod
 
@@ -136,8 +137,54 @@ def test_second_plugin_of_a_resource_takes_over(folder: Path) -> None:
             second.end()
             first.say("a", "b", "c")
             await made.until_amounts(3, 3)
-            await made.manager.prepare(pod("uid-2"))
-            assert len(first.allocated) + len(second.allocated) == 2
+            while (
+                not first.allocated
+            ):  # the second may be asked until the end of its stream arrives
+                with suppress(PodRefusedError):
+                    await made.manager.prepare(pod(f"uid-{len(second.allocated) + 1}"))
+
+    run(main)
+
+
+def test_plugin_that_ends_while_it_is_asked_refuses(folder: Path) -> None:
+    async def main() -> None:
+        async with bench(folder, "a") as (made, fake):
+            fake.may_answer.clear()
+            asking = asyncio.create_task(made.manager.prepare(pod()))
+            await fake.asked.wait()
+            fake.end()
+            with pytest.raises(PodRefusedError) as error:
+                await asking
+            assert refused(error) == (
+                "rpc error: code = Canceled desc = grpc: the client connection is closing"
+            )
+            assert made.manager.taken() == {}
+
+    run(main)
+
+
+def test_cancelled_allocation_is_cancelled(folder: Path) -> None:
+    async def main() -> None:
+        async with bench(folder, "a") as (made, fake):
+            fake.may_answer.clear()
+            asking = asyncio.create_task(made.manager.prepare(pod()))
+            await fake.asked.wait()
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            assert made.manager.taken() == {}
+
+    run(main)
+
+
+def test_plugin_that_is_disconnected_refuses(folder: Path) -> None:
+    async def main() -> None:
+        async with FakePlugin(folder) as fake:
+            plugin = plugins.DevicePlugin(RESOURCE, folder / fake.name)
+            await plugin.connect()
+            await plugin.close()
+            with pytest.raises(PluginError, match="the client connection is closing"):
+                await plugin.allocate(["a"])
 
     run(main)
 

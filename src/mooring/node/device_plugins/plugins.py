@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from mooring.kit.bulkhead import FAULTS
+from mooring.kit.cancellation import is_cancelled
 from mooring.kit.clock import Clock
 from mooring.node.device_plugins.inventory import (
     PluginDevice,
@@ -36,6 +37,7 @@ ALLOCATE_S_MAX = 60.0  # Kubernetes has no timeout
 PRE_START_S_MAX = 30.0
 PLUGINS_MAX = 256
 LISTS_AT_ONCE_MAX = 20  # then as many per second
+DISCONNECTED = "grpc: the client connection is closing"  # as Go says it
 _LOG = logging.getLogger(__name__)
 SOCKET_NAME = "kubelet.sock"
 
@@ -63,7 +65,7 @@ class DevicePlugin:
             async for each in services.call(self._channel, services.LIST_AND_WATCH)(wire.Empty()):
                 yield each
         except grpc.aio.AioRpcError as error:
-            raise PluginError(_text(error)) from None
+            raise PluginError(_text(error.code(), error.details())) from None
 
     async def prefer(
         self, available: Sequence[str], must: Sequence[str], size: int
@@ -114,13 +116,18 @@ class DevicePlugin:
         try:
             return await call(request, timeout=timeout_s, wait_for_ready=waits)
         except grpc.aio.AioRpcError as error:
-            raise PluginError(_text(error)) from None
+            raise PluginError(_text(error.code(), error.details())) from None
+        except grpc.aio.UsageError:  # disconnected before
+            raise PluginError(_text(grpc.StatusCode.CANCELLED, DISCONNECTED)) from None
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            raise PluginError(_text(grpc.StatusCode.CANCELLED, DISCONNECTED)) from None
 
 
-def _text(error: grpc.aio.AioRpcError) -> str:
+def _text(code: grpc.StatusCode, details: str | None) -> str:
     """Return a gRPC error as Go writes it."""
-    details = (error.details() or "")[:1024]
-    return f"rpc error: code = {code_name(error.code())} desc = {details}"
+    return f"rpc error: code = {code_name(code)} desc = {(details or '')[:1024]}"
 
 
 # --- connections ----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from mooring.api.names import dns1123_subdomain
 from mooring.kit.bulkhead import keep_running
+from mooring.kit.cancellation import is_cancelled
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.go_quote import go_quote, go_quote_list
 from mooring.node.dra.plugin_registration import PluginInfo, readable
@@ -69,7 +70,6 @@ class DraPlugin:
         self._call_timeout_s = call_timeout_s
         self._channel = open_socket(endpoint)
         self._turns = asyncio.Semaphore(CALLS_MAX)
-        self._is_closed = False
 
     async def follow(self) -> None:
         """Keep the connection, and report when it comes and goes, until cancelled."""
@@ -102,10 +102,9 @@ class DraPlugin:
             raise CallError(code, "the driver was deregistered") from error
         except asyncio.CancelledError:
             code = grpc.StatusCode.CANCELLED
-            task = asyncio.current_task()
-            if self._is_closed and task is not None and not task.cancelling():
-                raise CallError(code, "the driver was deregistered") from None
-            raise
+            if is_cancelled():
+                raise
+            raise CallError(code, "the driver was deregistered") from None
         finally:
             taken_s = self._clock.monotonic() - began_s
             self._observe(self.driver, method.path, code_name(code), taken_s)
@@ -125,7 +124,6 @@ class DraPlugin:
 
     async def close(self) -> None:
         """Close the connection, and cancel calls on it."""
-        self._is_closed = True
         self.is_connected = False
         await self._channel.close()
 

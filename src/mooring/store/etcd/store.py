@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
+from mooring.kit.cancellation import is_cancelled
 from mooring.store.broadcaster import BroadcastWatch
 from mooring.store.contract import Deletion, Entry, Page
 from mooring.store.errors import (
@@ -229,7 +230,7 @@ class EtcdStore:
             self._members.leave(stub)
             raise
         except asyncio.CancelledError:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             raise ClosedError from None  # gRPC cancels running calls when it closes.
 
@@ -268,11 +269,6 @@ async def _answered(call: Awaitable[R], revision: int = 0) -> R:
         return await call
     except grpc.aio.AioRpcError as error:
         raise store_error(error, revision) from error
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _revision(at: int | None) -> int:
