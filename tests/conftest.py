@@ -13,9 +13,17 @@ from hypothesis import HealthCheck, settings
 from mooring.kit.bulkhead import FAULTS, Fault
 from tests.corpus import HIDDEN, readers
 
-# How long it takes to make an example says something about the machine, and nothing about us.
-settings.register_profile("mooring", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("mooring")
+# A test run tries the same examples each time, `--hypothesis-profile=random` others. How long it
+# takes to make an example says something about the machine, and nothing about us.
+settings.register_profile(
+    "same",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("random", settings.get_profile("same"), derandomize=False)
+settings.load_profile("same")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

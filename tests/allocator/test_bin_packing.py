@@ -43,7 +43,7 @@ def fillings(left: tuple[int, int], takes: list[tuple[int, int]], most: Vector) 
     }
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(
     left=st.tuples(st.integers(0, 12), st.integers(0, 12)),
     groups=st.lists(st.tuples(PAIRS, st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=3),
@@ -173,7 +173,7 @@ def packing_of(problem: Problem, groups: Sequence[SlotGroup]) -> BinPacking:
     )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(
     sizes=SIZES.filter(lambda sizes: any(size is not None for size in sizes)),
     exclusive=st.integers(0, 2),

@@ -25,13 +25,13 @@ def can_be_met(demands: list[Demand], free: int = 2**6 - 1) -> bool:
     )
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=250)
 @given(DEMANDS)
 def test_there_is_a_flow_exactly_if_some_way_meets_all_demands(demands: list[Demand]) -> None:
     assert has_flow(demands) == can_be_met(demands)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 @given(demands=DEMANDS, data=st.data())
 def test_the_order_of_demands_does_not_matter(demands: list[Demand], data: st.DataObject) -> None:
     assert has_flow(data.draw(st.permutations(demands))) == has_flow(demands)

@@ -211,7 +211,7 @@ def test_a_fault_counts_before_what_does_not_fit() -> None:
 # --- laws -------------------------------------------------------------------------------------
 
 AMOUNTS = st.integers(0, 40)
-law = settings(max_examples=50, deadline=None, derandomize=True)
+law = settings(max_examples=50)
 
 
 @law

@@ -56,7 +56,7 @@ TOTALS = st.lists(st.integers(0, 12), min_size=4, max_size=4)
 FIELDS = [("s", "a"), ("s", "b"), ("t", "a"), ("t", "b")]
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120)
 @given(
     totals=TOTALS,
     takes=st.lists(TAKES, min_size=1, max_size=5),
@@ -93,7 +93,7 @@ def test_devices_are_taken_as_long_as_every_counter_lasts(
         assert found.left(taken) == left
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(amounts=st.lists(st.integers(0, 12), min_size=4, max_size=4))
 def test_unpacking_gives_back_what_was_packed(amounts: list[int]) -> None:
     ones = {"a": "1n", "b": "1n"}

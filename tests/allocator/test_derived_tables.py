@@ -62,7 +62,7 @@ def answer(
     return allocate(inventory, node("n"), [asked])
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(roots, st.integers(1, 4), st.sampled_from(["matchAttribute", "distinctAttribute"]))
 def test_it_matches_as_the_published_one(
     found: list[DeviceAttribute | None], count: int, constraint: str
@@ -81,7 +81,7 @@ def test_it_matches_as_the_published_one(
         assert results[0] == results[1]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=3, unique=True)))
 def test_a_row_of_devices_is_taken_in_as_one_by_one(rows: list[list[str]]) -> None:
     one, other = AttributeTable(with_lists=True), AttributeTable(with_lists=True)

@@ -236,7 +236,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given_(rounds=st.lists(CHANGES, max_size=3))
 def test_allocations_that_are_read_now_and_then_are_those_that_are_read_at_last(
     rounds: list[list[tuple[int, list[Any]]]],

@@ -17,7 +17,7 @@ from tests.allocator.problems.parts import allocated, held, share
 DRIVER, POOL = "gpu.example.com", "node-1"
 GPUS = (DRIVER, POOL)
 
-law = settings(max_examples=50, deadline=None, derandomize=True)
+law = settings(max_examples=50)
 
 RESULTS = st.builds(
     DeviceRequestAllocationResult,

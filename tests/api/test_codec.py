@@ -28,7 +28,7 @@ def ids(kind: Any) -> str:
 
 
 @pytest.mark.parametrize("kind", RESOURCE_KINDS, ids=ids)
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_what_is_written_reads_back_equal(kind: Any, data: st.DataObject) -> None:
     value = data.draw(instances(kind.struct))
@@ -40,7 +40,7 @@ def test_what_is_written_reads_back_equal(kind: Any, data: st.DataObject) -> Non
 
 
 @pytest.mark.parametrize("kind", RESOURCE_KINDS, ids=ids)
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_the_fast_and_the_tolerant_reader_agree(kind: Any, data: st.DataObject) -> None:
     tree = to_tree(data.draw(instances(kind.struct)))
@@ -67,7 +67,7 @@ json_values = st.recursive(
 
 
 @pytest.mark.parametrize("kind", RESOURCE_KINDS, ids=ids)
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(tree=json_values)
 def test_arbitrary_json_is_read_or_refused_with_a_decode_error(kind: Any, tree: Any) -> None:
     try:

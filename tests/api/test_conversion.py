@@ -37,7 +37,7 @@ def is_lossy(value: Any) -> bool:
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
 @pytest.mark.parametrize("struct", HUB_STRUCTS, ids=lambda struct: struct.__name__)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_there_and_back_loses_nothing(struct: Any, version: str, data: st.DataObject) -> None:
     value = stored_form(data.draw(instances(struct).filter(lambda value: not is_lossy(value))))

@@ -11,7 +11,7 @@ from itertools import islice
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.documents import (
@@ -33,8 +33,6 @@ from mooring.api.documents.yaml_tree import Events
 from mooring.api.errors import DocumentError
 from mooring.api.field_path import MapKey, Segment
 from tests.corpus import corpus
-
-laws = settings(derandomize=True, deadline=None)
 
 
 def documents(text: str, *, schema: Schema = CORE) -> list[Document]:
@@ -237,7 +235,6 @@ def test_kubernetes_key_may_be_a_word_of_yaml_1_1() -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))
-@laws
 def test_float_key_reads_back_as_the_same_float32(value: float) -> None:
     assert float(float_key(value)) == pytest.approx(value, rel=1e-7)
 
@@ -750,7 +747,6 @@ objects = st.dictionaries(texts, values, max_size=4)
 
 
 @given(objects, st.sampled_from([None, 1, "\t"]), st.booleans())
-@laws
 def test_json_reads_back_as_it_was(tree: Tree, indent: int | str | None, ascii_only: bool) -> None:
     text = json.dumps(tree, indent=indent, ensure_ascii=ascii_only)
     document = only(text)
@@ -759,7 +755,6 @@ def test_json_reads_back_as_it_was(tree: Tree, indent: int | str | None, ascii_o
 
 
 @given(objects, st.sampled_from([None, True, False]), st.sampled_from([None, '"', "'"]))
-@laws
 def test_yaml_reads_back_as_it_was(tree: Tree, flow: bool | None, style: str | None) -> None:
     # Quoted strings, so that 1.1 and 1.2 agree on what is one.
     text = yaml.dump(tree, Dumper=_Quoting, default_flow_style=flow, default_style=style)
@@ -807,7 +802,6 @@ fields = st.recursive(
 
 
 @given(st.dictionaries(names, fields, min_size=1, max_size=4), st.integers(0, 3))
-@laws
 def test_located_key_is_where_the_text_says_it(tree: dict[str, Tree], before: int) -> None:
     written = [
         "---\nx: 1\n" * before + "---\n" + yaml.safe_dump(tree),
@@ -824,7 +818,6 @@ def test_located_key_is_where_the_text_says_it(tree: dict[str, Tree], before: in
 
 
 @given(fields)
-@laws
 def test_located_item_is_where_the_text_says_it(tree: Tree) -> None:
     for text in [yaml.safe_dump({"a": tree}), json.dumps({"a": tree}, indent=1)]:
         document = only(text)
@@ -838,7 +831,6 @@ def test_located_item_is_where_the_text_says_it(tree: Tree) -> None:
 
 
 @given(st.lists(objects, max_size=4))
-@laws
 def test_json_values_one_after_the_other_are_documents(found: list[Tree]) -> None:
     assert trees("\n".join(json.dumps(tree) for tree in found)) == found
     assert trees("".join(json.dumps(tree) for tree in found)) == found

@@ -17,8 +17,6 @@ from mooring.api.field_path import Segment
 
 MEBIBYTE = 1024 * 1024
 
-laws = settings(derandomize=True, deadline=None)
-
 
 @contextmanager
 def memory_below(bytes_max: int) -> Iterator[None]:
@@ -188,7 +186,6 @@ def paths(tree: Tree, here: tuple[Segment, ...] = ()) -> Iterator[tuple[Segment,
 @example(b"\xff\xfe", CORE)
 @example(b"\xfe\xff\0", CORE)
 @example(b"\xef\xbb\xbf\xef\xbb\xbf1", CORE)
-@laws
 def test_any_bytes_are_documents_or_an_error(data: bytes, schema: Schema) -> None:
     with suppress(DocumentError):
         use(data, schema)
@@ -247,7 +244,7 @@ WORDS = [
     st.lists(st.sampled_from([*WORDS, "|"]), max_size=25).map("".join),
     st.sampled_from([CORE, KUBERNETES]),
 )
-@settings(laws, max_examples=500)
+@settings(max_examples=500)
 def test_any_salad_of_yaml_is_documents_or_an_error(text: str, schema: Schema) -> None:
     with suppress(DocumentError):
         use(text.encode(), schema)

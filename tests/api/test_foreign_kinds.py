@@ -34,8 +34,6 @@ FOREIGN = [kind for kind in KINDS if issubclass(kind.struct, Open)]
 
 quick = settings(
     max_examples=10,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
 
@@ -418,6 +416,5 @@ def test_what_is_no_duration_is_refused_with_the_words_of_go(text: str, message:
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
-@settings(deadline=None, derandomize=True)
 def test_a_printed_duration_reads_as_itself(nanoseconds: int) -> None:
     assert duration_ns(duration_text(nanoseconds)) == nanoseconds

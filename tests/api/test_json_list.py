@@ -38,7 +38,7 @@ def places(tree: Tree, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from places(value, (*above, key))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(
     head=heads,
     items=st.lists(objects, max_size=4),
@@ -103,7 +103,7 @@ class StoredParts:
         return found
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(
     place=st.integers(0, len(WRITTEN) - 1),
     removed=st.integers(0, 12),

@@ -554,7 +554,7 @@ KINDS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(KINDS, JSON, JSON)
 def test_any_json_is_rewritten_without_fault_and_only_once(
     kind: tuple[str, str], spec: object, status: object
@@ -580,7 +580,7 @@ def places(tree: object) -> Iterator[tuple[str | int, ...]]:
         yield from ((key, *place) for place in places(value))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data(), st.sampled_from(sorted(REWRITES)), JSON)
 def test_a_broken_seed_form_is_rewritten_without_fault_and_only_once(
     data: st.DataObject, case: str, value: object

@@ -29,7 +29,7 @@ def quick(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
     return plain_document(data, source="x", limits=limits)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(
     tree=st.dictionaries(st.text(), values, min_size=1),
     indent=st.sampled_from([None, 1]),
@@ -64,7 +64,7 @@ def texts_with_repeated_keys(draw: st.DrawFn, depth: int = 3) -> str:
     return f"{{{', '.join(members)}}}"
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(texts_with_repeated_keys())
 def test_no_repeated_key_escapes_it(text: str) -> None:
     data = f'{{"a": {text}}}'.encode()

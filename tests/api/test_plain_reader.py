@@ -155,7 +155,7 @@ def texts(draw: st.DrawFn) -> tuple[bytes, Any]:
 HEAD = ("apiVersion", "kind")
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=600)
 @given(texts())
 def test_it_reads_what_the_careful_reader_reads(case: tuple[bytes, Any]) -> None:
     data, tree = case
@@ -213,7 +213,7 @@ def as_kubectl(tree: Any) -> bytes:
     return text.encode()
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=600)
 @given(texts(), st.booleans())
 def test_an_item_is_read_as_the_careful_reader_reads_it(
     case: tuple[bytes, Any], is_sorted: bool

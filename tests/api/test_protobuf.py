@@ -103,7 +103,7 @@ def test_numbers_are_used_once_in_a_message() -> None:
         assert len(numbers) == len(set(numbers))
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120)
 @given(data=st.data())
 def test_what_is_written_reads_back_equal(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(type_names(kinds_only=True)))
@@ -115,7 +115,7 @@ def test_what_is_written_reads_back_equal(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("kind", SERVED, ids=ids)
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_objects_survive(kind: Any, data: st.DataObject) -> None:
     message = message_of(kind.api_version, kind.name)
@@ -129,7 +129,7 @@ def test_objects_survive(kind: Any, data: st.DataObject) -> None:
         assert read.value == decode_tree(tree, kind.struct).value
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120)
 @given(data=st.data())
 def test_bad_bytes_give_the_one_error(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(type_names(kinds_only=True)))

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.quantity import answers, float_text
@@ -30,8 +30,6 @@ from conformance.runner import (
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import DIGITS_MAX, Format, Quantity
 from tests.corpus import corpus
-
-laws = settings(derandomize=True, deadline=None)
 
 parse = Quantity.parse
 
@@ -212,13 +210,11 @@ def test_products_are_exact_down_to_a_billionth_and_rounded_up_beyond() -> None:
 # --- laws ---------------------------------------------------------------------------------------
 
 
-@laws
 @given(small_quantities)
 def test_text_reads_back_as_the_same_number(quantity: Quantity) -> None:
     assert parse(str(quantity)) == quantity
 
 
-@laws
 @given(small_quantities, small_quantities)
 def test_canonical_text_is_a_fixed_point(left: Quantity, right: Quantity) -> None:
     for quantity in (left, left + right):
@@ -227,7 +223,6 @@ def test_canonical_text_is_a_fixed_point(left: Quantity, right: Quantity) -> Non
             assert str(parse(str(quantity))) == str(quantity)
 
 
-@laws
 @given(quantities, quantities)
 def test_comparison_agrees_with_fractions(left: Quantity, right: Quantity) -> None:
     mine, theirs = number(left), number(right)
@@ -244,13 +239,11 @@ def test_comparison_agrees_with_fractions(left: Quantity, right: Quantity) -> No
     )
 
 
-@laws
 @given(st.lists(quantities, max_size=8))
 def test_order_is_total(given: list[Quantity]) -> None:
     assert [number(quantity) for quantity in sorted(given)] == sorted(map(number, given))
 
 
-@laws
 @given(st.integers(-(10**20), 10**20), st.integers(0, 9))
 def test_equal_numbers_have_equal_hashes(whole: int, places: int) -> None:
     short, long = parse(f"{whole}"), parse(f"{whole}.{'0' * places}")
@@ -259,7 +252,6 @@ def test_equal_numbers_have_equal_hashes(whole: int, places: int) -> None:
     assert hash(short) == hash(long) == hash(wide)
 
 
-@laws
 @given(quantities, quantities)
 def test_sums_are_exact(left: Quantity, right: Quantity) -> None:
     assert number(left + right) == number(left) + number(right)
@@ -268,7 +260,6 @@ def test_sums_are_exact(left: Quantity, right: Quantity) -> None:
     assert left - left == -(left - left) == parse("0")
 
 
-@laws
 @given(st.integers(-(10**15), 10**15), st.sampled_from(SUFFIXES[:8]))
 def test_value_of_a_narrow_number_is_its_ceiling_away_from_zero(whole: int, suffix: str) -> None:
     quantity = parse(f"{whole}{suffix}")
@@ -277,7 +268,6 @@ def test_value_of_a_narrow_number_is_its_ceiling_away_from_zero(whole: int, suff
         assert quantity.value == (size if whole >= 0 else -size)
 
 
-@laws
 @given(st.integers(1, 10**25), st.sampled_from(SUFFIXES))
 def test_plain_numbers_are_read_like_the_same_with_a_sign(whole: int, suffix: str) -> None:
     plain, signed = parse(f"{whole}{suffix}"), parse(f"+{whole}{suffix}")
@@ -287,7 +277,6 @@ def test_plain_numbers_are_read_like_the_same_with_a_sign(whole: int, suffix: st
     assert str(plain) == str(signed).removeprefix("+")
 
 
-@laws
 @given(st.text("0123456789+-.eEinumkKMGTPx ", max_size=8))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:

@@ -10,7 +10,7 @@ from mooring.api.errors import QuantityError
 from mooring.api.quantity import MEMO_SIZE, Quantity
 from mooring.api.quantity_text import SUFFIXES, Parts, read_plain, read_quantity
 
-laws = settings(max_examples=500, derandomize=True, deadline=None)
+laws = settings(max_examples=500)
 
 exponents = st.builds("{}{}{}".format, st.sampled_from("eE"), st.sampled_from(["", "+", "-"]),
                       st.integers(0, 40))  # fmt: skip

@@ -33,7 +33,7 @@ class Maker:
         return [tree]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(trees=st.lists(st.dictionaries(st.sampled_from("ab"), VALUES, max_size=2), max_size=20))
 def test_trees_get_what_is_made_of_them(trees: list[Any]) -> None:
     make = made_once(lambda tree: [repr(tree)])

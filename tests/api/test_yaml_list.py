@@ -111,7 +111,7 @@ def dumped(objects: list[Any], **options: Any) -> bytes:
 
 
 @schemas
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(objects=st.lists(items, min_size=1, max_size=4), is_wide=st.booleans(), style=st.booleans())
 def test_what_a_tool_writes(objects: list[Any], is_wide: bool, style: bool, schema: Schema) -> None:
     width = 10_000 if is_wide else 20
@@ -119,7 +119,7 @@ def test_what_a_tool_writes(objects: list[Any], is_wide: bool, style: bool, sche
 
 
 @schemas
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(
     lines=st.lists(
         st.tuples(
@@ -140,7 +140,7 @@ def test_what_nobody_writes(lines: list[tuple[str, ...]], schema: Schema) -> Non
 
 
 @schemas
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(
     lines=st.lists(
         st.tuples(

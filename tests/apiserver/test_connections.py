@@ -356,7 +356,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.one_of(PIECES, st.binary(max_size=20)), max_size=8))
 def test_whatever_is_sent_the_connection_ends_and_others_are_answered(pieces: list[bytes]) -> None:
     async def run() -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -148,7 +148,7 @@ async def outcome(client: ApiClient, *spell: str) -> Any:
         return told(error)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(st.lists(SPELL, max_size=12))
 def test_results_errors_and_events_are_those_over_asgi(spells: list[tuple[str, str, str]]) -> None:
     async def run(connect: Callable[[Any], ApiClient]) -> Any:
@@ -206,7 +206,7 @@ def changed_claim(stored: ResourceClaim, change: tuple[str, str, str]) -> Resour
     return decode_tree(tree, ResourceClaim).value
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(st.lists(CHANGE, max_size=4))
 def test_an_object_with_its_status_is_as_written_one_after_the_other(
     changes: list[tuple[str, str, str]],

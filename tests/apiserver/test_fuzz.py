@@ -81,7 +81,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     client.close()
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     method=st.sampled_from(METHODS),
     path=st.sampled_from((CLASSES, CLAIMS, PODS, f"{CLASSES}/gpu", f"{PODS}/p/status"))

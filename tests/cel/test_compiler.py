@@ -97,7 +97,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(text=EXPRESSIONS, limit=st.sampled_from([3, 12, 1_000_000]))
 def test_generated_code_and_plan_agree(text: str, limit: int) -> None:
     compiled = COMPILER.compile(text, kind="raw", scope=Scope.STORED)
@@ -147,7 +147,7 @@ def test_nothing_of_python_can_be_reached(text: str) -> None:
     assert outcome.error is not None or outcome.value in ({}, "")
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(name=st.text(min_size=1, max_size=12), text=st.text(max_size=12))
 def test_text_of_an_expression_never_becomes_code(name: str, text: str) -> None:
     literal, key = json.dumps(text), json.dumps(name)

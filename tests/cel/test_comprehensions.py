@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.cel.lang.macros import MAP_INSERT, two_variable_library
@@ -20,7 +20,6 @@ from tests.cel.extensions import (
 )
 
 MAPS = Caller(two_variable_library())
-laws = settings(derandomize=True, deadline=None)
 THREE = ("all", "exists", "existsOne", "exists_one", "transformList", "transformMap")
 
 VALUES: list[tuple[str, Any]] = [
@@ -102,7 +101,6 @@ def test_the_map_that_a_loop_starts_with_is_not_changed() -> None:
     assert start == {"a": 1}
 
 
-@laws
 @given(st.dictionaries(st.text(max_size=2), st.integers(), max_size=6))
 def test_inserting_one_by_one_makes_the_same_map(entries: dict[str, int]) -> None:
     grown: dict[str, int] = {}

@@ -71,7 +71,7 @@ def asked(devices: DeviceBatch, expression: Compiled, numbers: Sequence[int]) ->
 # --- all of them ------------------------------------------------------------------------------
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120)
 @given(
     text=expressions(*TERMS, *ODD_TERMS),
     kind=st.sampled_from(["selector", "derived"]),

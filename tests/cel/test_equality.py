@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.quantity import Quantity
@@ -33,8 +33,6 @@ from mooring.cel.lang.values import (
     TypeValue,
     UInt,
 )
-
-laws = settings(derandomize=True, deadline=None)
 
 NAN = math.nan
 
@@ -207,19 +205,16 @@ def test_a_list_that_is_held_many_times_is_compared_once() -> None:
     assert equal(a, b)
 
 
-@laws
 @given(values)
 def test_a_value_is_equal_to_itself(value: Any) -> None:
     assert equal(value, value)
 
 
-@laws
 @given(values, values)
 def test_equality_is_symmetric(a: Any, b: Any) -> None:
     assert equal(a, b) == equal(b, a)
 
 
-@laws
 @given(numbers, numbers)
 def test_numbers_are_equal_as_doubles_if_one_is_a_double_and_exactly_otherwise(
     a: Any, b: Any
@@ -230,7 +225,6 @@ def test_numbers_are_equal_as_doubles_if_one_is_a_double_and_exactly_otherwise(
         assert equal(a, b) == (int(a) == int(b))
 
 
-@laws
 @given(exact_numbers, exact_numbers, exact_numbers)
 def test_equality_is_transitive_where_doubles_are_exact(a: Any, b: Any, c: Any) -> None:
     if equal(a, b) and equal(b, c):
@@ -327,14 +321,12 @@ def test_values_without_an_order_are_refused(a: Any, b: Any) -> None:
     assert refusal_of(compare, a, b) == NO_SUCH_OVERLOAD
 
 
-@laws
 @given(exact_numbers, exact_numbers)
 def test_order_of_numbers_is_that_of_their_exact_values(a: Any, b: Any) -> None:
     exact_a, exact_b = Fraction(a), Fraction(b)
     assert compare(a, b) == (exact_a > exact_b) - (exact_a < exact_b)
 
 
-@laws
 @given(numbers, numbers)
 def test_order_is_opposite_the_other_way_round_and_agrees_with_equality(a: Any, b: Any) -> None:
     assert compare(a, b) == -compare(b, a)

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.semver import parse_version
@@ -20,7 +20,6 @@ from tests.cel.extensions import differences, recorded
 
 LISTS = Caller(library())
 SORT_BY = "@sortByAssociatedKeys"
-laws = settings(derandomize=True, deadline=None)
 
 RESULTS: list[tuple[str, tuple[Any, ...], list[Any]]] = [
     ("slice", ([1, 2, 3], 0, 2), [1, 2]),
@@ -193,7 +192,6 @@ def sort_by(keys: list[Any]) -> list[int]:
     return found
 
 
-@laws
 @given(st.lists(st.integers(0, 9), max_size=200))
 def test_sorting_by_keys_is_a_permutation_in_order(keys: list[int]) -> None:
     order = sort_by(keys)
@@ -201,7 +199,6 @@ def test_sorting_by_keys_is_a_permutation_in_order(keys: list[int]) -> None:
     assert [keys[i] for i in order] == sorted(keys)
 
 
-@laws
 @given(st.lists(st.integers(0, 3)))
 def test_elements_with_equal_keys_keep_their_order(keys: list[int]) -> None:
     assert sort_by(keys) == sorted(range(len(keys)), key=keys.__getitem__)

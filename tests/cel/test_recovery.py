@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.cel.lang.descent_parser import UnexpectedTokenError, parse_tokens
@@ -130,7 +130,6 @@ soup = st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join)
 
 
 @given(st.one_of(st.text(), soup, st.text(alphabet="ab1.()[]{}-!?:,\"'\\&|=< \n\r`")))
-@settings(deadline=None)
 def test_any_text_parses_or_is_a_compile_error(text: str) -> None:
     try:
         parsed(text)
@@ -148,7 +147,6 @@ def _outcome(text: str, *, is_thorough: bool) -> tuple[Any, ...]:
 
 
 @given(soup)
-@settings(deadline=None)
 def test_recovery_finds_errors_in_exactly_the_texts_that_cannot_be_read(text: str) -> None:
     tokens, garbage = tokenize(text)
     recovered = recover(text, tokens, garbage, is_thorough=True)
@@ -161,7 +159,6 @@ def test_recovery_finds_errors_in_exactly_the_texts_that_cannot_be_read(text: st
 
 
 @given(soup)
-@settings(deadline=None)
 def test_recovery_reads_in_large_steps_what_it_reads_in_small_ones(text: str) -> None:
     assert _outcome(text, is_thorough=False) == _outcome(text, is_thorough=True)
 
@@ -191,6 +188,5 @@ def _expressions() -> st.SearchStrategy[str]:
 
 
 @given(_expressions())
-@settings(deadline=None)
 def test_recovery_of_a_correct_text_reads_it_like_the_reader(text: str) -> None:
     assert _outcome(text, is_thorough=True) == ((), tree(text))

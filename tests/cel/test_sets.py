@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.semver import parse_version
@@ -15,7 +15,6 @@ from mooring.cel.lang.values import UInt
 from tests.cel.calls import Caller, size
 
 SETS = Caller(sets_library())
-laws = settings(derandomize=True, deadline=None)
 # Numbers of all kinds, of which several are equal, and what is equal to none of them.
 values = st.sampled_from([0, 1, 2, UInt(1), 1.0, 2.5, True, "1", None, [1], [1.0]])
 lists = st.lists(values, max_size=5)
@@ -48,14 +47,12 @@ def test_elements_that_cannot_be_compared_are_not_equal() -> None:
     assert SETS.call("sets.contains", ["1.0.0"], [parse_version("1.0.0")]) is False
 
 
-@laws
 @given(lists, lists)
 def test_equivalent_means_that_each_contains_the_other(first: list[Any], second: list[Any]) -> None:
     both = SETS.call("sets.contains", first, second) and SETS.call("sets.contains", second, first)
     assert SETS.call("sets.equivalent", first, second) is both
 
 
-@laws
 @given(lists, lists)
 def test_intersecting_means_to_contain_one_element_of_the_other(
     first: list[Any], second: list[Any]

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.semver import parse_version
@@ -37,8 +37,6 @@ from mooring.cel.lang.values import (
 )
 from tests.cel.calls import size
 from tests.corpus import corpus
-
-laws = settings(derandomize=True, deadline=None)
 
 STANDARD = library()
 FUNCTIONS = {function.name: function for function in STANDARD.functions}
@@ -266,7 +264,6 @@ def test_arithmetic_that_has_no_result(name: str, args: tuple[Any, ...], message
     assert refusal(name, *args) == message
 
 
-@laws
 @given(ints, ints.filter(bool))
 def test_division_is_towards_zero_and_the_remainder_makes_up_for_it(a: int, b: int) -> None:
     if (a, b) == (INT_MIN, -1):
@@ -277,7 +274,6 @@ def test_division_is_towards_zero_and_the_remainder_makes_up_for_it(a: int, b: i
     assert remainder == 0 or (remainder < 0) == (a < 0)
 
 
-@laws
 @given(uints, uints.filter(bool))
 def test_unsigned_results_are_unsigned(a: UInt, b: UInt) -> None:
     assert type(call("_/_", a, b)) is UInt
@@ -392,7 +388,6 @@ def test_a_list_grown_by_one_element_at_a_time_is_in_order() -> None:
     assert grown[19_999] == 19_999
 
 
-@laws
 @given(st.lists(st.lists(st.integers(0, 9), max_size=COPIED_MAX), max_size=8))
 def test_a_concatenation_is_the_list_that_it_stands_for(parts: list[list[int]]) -> None:
     joined: Any = []
@@ -505,7 +500,6 @@ def test_texts_of_values(value: Any, text: str) -> None:
     assert call("string", value) == text
 
 
-@laws
 @given(st.floats(allow_nan=False))
 def test_printed_doubles_are_read_back(value: float) -> None:
     assert call("double", call("string", value)) == value

@@ -304,7 +304,7 @@ def backup_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (folder / "copy").read_bytes()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_no_changed_byte_gets_into_a_restored_store(
     backup_bytes: bytes, data: st.DataObject

@@ -417,9 +417,7 @@ async def step(world: World, verb: str, name: str) -> None:
 
 
 @given(steps=st.lists(STEPS, max_size=30))
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_history_ends_with_what_the_server_has(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str]]
 ) -> None:

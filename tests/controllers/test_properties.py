@@ -158,7 +158,7 @@ class World(Late):
         return self.model.revision == before
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(steps, min_size=30, max_size=60))
 def test_controllers_come_to_rest_and_leak_nothing(history: list[tuple[Any, ...]]) -> None:
     world = World()

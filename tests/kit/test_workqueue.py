@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.kit.backoff import Backoff
@@ -176,7 +176,6 @@ STEPS = st.one_of(
 
 
 @given(steps=st.lists(STEPS, max_size=60))
-@settings(deadline=None)
 def test_whatever_is_added_is_worked_on_afterwards(steps: list[tuple[str, str]]) -> None:
     """After a key was added, some worker takes it that had not taken it before."""
 

@@ -171,7 +171,7 @@ HAPPENINGS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     initial=INITIAL,
     regular=CONTAINERS,

@@ -231,7 +231,7 @@ def test_taking_a_pod_away_undoes_placing_it() -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_node_is_the_sum_of_its_pods_whatever_their_order(data: st.DataObject) -> None:
     _, world = random_world(data.draw(st.integers(0, 10_000)))
     occupants = [SignatureCache().pod_info(one) for one, _ in world.placed]
@@ -300,7 +300,7 @@ def test_nodes_may_come_before_pods_or_after_changes_of_their_labels() -> None:
 
 
 @given(one=instances(Pod), there=instances(Node), other=instances(Pod))
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 def test_nothing_raises_whatever_pods_and_nodes_are(one: Pod, there: Node, other: Pod) -> None:
     made, signatures = NodeSnapshot(), SignatureCache()
     made.put_node(there)

@@ -42,7 +42,7 @@ KEYS = st.sampled_from(["/a", "/a/1", "/a/2", "/b/1", "/b/2", "/ä"])
 PREFIXES = st.sampled_from(["", "/", "/a", "/a/", "/b/", "/c"])
 VALUES = st.binary(max_size=20)
 STEPS_SQLITE = settings(
-    max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=[*HealthCheck]
+    max_examples=40, stateful_step_count=40, suppress_health_check=[*HealthCheck]
 )
 STEPS_ETCD = settings(STEPS_SQLITE, max_examples=10, stateful_step_count=30)
 

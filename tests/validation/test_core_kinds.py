@@ -94,7 +94,7 @@ def _read(tree: Tree, kind: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", _CHECKED, ids=lambda kind: f"{kind.group}-{kind.name}")
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_rules_never_raise(kind: Any, data: st.DataObject) -> None:
     value, old = data.draw(_readable(kind)), data.draw(_readable(kind))

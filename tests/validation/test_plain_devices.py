@@ -68,7 +68,7 @@ def careful(found: tuple[Device, ...]) -> ErrorList:
     return errors
 
 
-@settings(max_examples=500, derandomize=True, deadline=None)
+@settings(max_examples=500)
 @given(st.lists(devices | instances(Device), max_size=3).map(tuple))
 def test_plainly_good_devices_break_no_rule(found: tuple[Device, ...]) -> None:
     if are_plainly_good(found):

@@ -430,7 +430,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(JSON, JSON, st.integers(0, 40))
 def test_no_json_makes_an_evaluation_fail(spec: Any, first: Any, minor: int) -> None:
     for tree in (spec, {"spec": spec}, {"spec": {"containers": [first, spec], "volumes": spec}}):

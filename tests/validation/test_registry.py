@@ -81,7 +81,7 @@ spec:
 
 
 @pytest.mark.parametrize("kind", OWNED, ids=lambda kind: f"{kind.version}-{kind.name}")
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_validation_never_raises_on_an_object(kind: Any, data: st.DataObject) -> None:
     value = data.draw(instances(kind.struct))
@@ -98,7 +98,7 @@ def test_validation_never_raises_on_an_object(kind: Any, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("kind", OWNED, ids=lambda kind: f"{kind.version}-{kind.name}")
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(
     spec=st.recursive(
         st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
@@ -124,7 +124,7 @@ def test_validation_never_raises_on_arbitrary_json(kind: Any, spec: Any) -> None
 
 
 @pytest.mark.parametrize("kind", OWNED, ids=lambda kind: f"{kind.version}-{kind.name}")
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_what_was_stored_is_admitted_again_unchanged(kind: Any, data: st.DataObject) -> None:
     hub_kind = CATALOGUE.find(kind.hub_version, kind.name)
@@ -298,7 +298,7 @@ def test_whoever_loses_fields_of_a_status_is_told() -> None:
 
 
 @pytest.mark.parametrize("kind", SERVED, ids=lambda kind: f"{kind.api_version}-{kind.name}")
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_nothing_is_dropped_silently(kind: Any, data: st.DataObject) -> None:
     value = defaulted_hub(data.draw(instances(kind.struct)), kind, FEW)

@@ -248,7 +248,7 @@ def test_a_body_that_is_no_question_is_refused(body: bytes, status: int) -> None
     at_page(feed_of(SMALL), scenario)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_names_are_data(namespace: str, name: str) -> None:
     async def scenario(visitor: Visitor) -> None:

@@ -205,7 +205,7 @@ def test_a_change_that_cannot_be_is_refused(moment: ShownMoment, change: str) ->
         what_if_answer(moment, [change])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.text(max_size=20), max_size=3))
 def test_words_of_any_kind_are_an_answer_or_an_error(changes: list[str]) -> None:
     with pytest.raises(PageError):
@@ -248,7 +248,7 @@ def test_what_was_meant_is_a_hint(moment: ShownMoment) -> None:
     assert "devices" not in answer
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text(max_size=30))
 def test_any_text_is_evaluated_or_refused(text: str) -> None:
     answer = cel_answer(moment_of(*machine("n1")), text)
@@ -355,7 +355,7 @@ CHANGING: list[Any] = [
 ]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(CHANGES)
 def test_a_kept_cluster_explains_as_one_made_anew(
     steps: list[list[tuple[bool, int]]],

@@ -66,7 +66,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(STEPS)
 def test_changes_lead_to_the_fleet_that_would_be_made_anew(
     steps: list[list[tuple[bool, int]]],
@@ -89,7 +89,7 @@ def test_changes_lead_to_the_fleet_that_would_be_made_anew(
         before = after
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(STEPS)
 def test_devices_have_the_states_that_the_list_of_devices_has(
     steps: list[list[tuple[bool, int]]],
@@ -104,7 +104,7 @@ def test_devices_have_the_states_that_the_list_of_devices_has(
         assert state == STATES[usage.state] or is_part_taken
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(STEPS, STEPS)
 def test_another_moment_is_drawn_over_the_first_one(
     first: list[list[tuple[bool, int]]], second: list[list[tuple[bool, int]]]

@@ -80,7 +80,7 @@ def test_nothing_is_fetched() -> None:
 HOSTILE = "</script><script>alert(1)</script><!-- \u2028 '\""
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.one_of(st.just(HOSTILE), st.text(min_size=1, max_size=20)))
 def test_names_stay_data(name: str) -> None:
     objects = [

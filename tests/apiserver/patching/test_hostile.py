@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.apiserver.patching import (
@@ -22,9 +22,6 @@ from tests.apiserver.patching.makers import NOW, POD, apply, pod, update, writte
 
 law = settings(
     max_examples=150,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 
 LIVE = update(

@@ -71,7 +71,7 @@ def check_law(trees: list[Any], steps: list[tuple[str, str]], kind: Any) -> int:
     return usual_count
 
 
-law = settings(max_examples=150, deadline=None, derandomize=True)
+law = settings(max_examples=150)
 
 
 @law

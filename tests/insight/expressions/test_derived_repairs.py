@@ -91,7 +91,7 @@ VALUES = st.one_of(
 TEXTS = st.sampled_from([text for text, *_ in REPAIRED])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     text=TEXTS,
     lists=st.booleans(),

@@ -23,7 +23,7 @@ from tests.scheduler.makers import HOST, node
 from tests.scheduler.scenes import claim, device_class, slice_of, wanting
 
 NAMES = "abcd"
-law = settings(max_examples=60, deadline=None, derandomize=True)
+law = settings(max_examples=60)
 
 
 @st.composite
@@ -224,7 +224,7 @@ def tried(
 SELECTED = subjects | sociable | st.just(using("gpus", nodeSelector={"zone": "b"}))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(equal_nodes(), templates(), SELECTED, st.sampled_from([1, 3, 8, 1_000]))
 def test_one_node_of_each_kind_says_as_much_as_all(
     around: list[Any], wanted: Any, subject: Pod, replicas_max: int
@@ -234,7 +234,7 @@ def test_one_node_of_each_kind_says_as_much_as_all(
     assert by_kinds == tried(subject, around, replicas_max, by_kinds=False)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(equal_nodes(), templates(), subjects)
 def test_nodes_of_a_kind_take_as_many(around: list[Any], wanted: Any, subject: Pod) -> None:
     filler = filler_of(subject, [wanted, *around])

@@ -68,7 +68,7 @@ def test_the_law_is_about_every_kind_that_lint_takes() -> None:
 
 
 @pytest.mark.parametrize("gates", CONTEXTS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     values=st.lists(st.one_of(*(instances(struct) for struct in STRUCTS)), min_size=1, max_size=5)
 )
@@ -106,7 +106,7 @@ def pools(draw: st.DrawFn) -> list[ResourceSlice]:
     return slices
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(slices=pools())
 def test_no_rule_raises_on_slices_of_few_pools(slices: list[ResourceSlice]) -> None:
     context = context_of()

@@ -324,7 +324,7 @@ def test_every_device_of_a_profile_stands_once_whatever_the_order(profile: str) 
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_picture_says_of_every_device_what_the_list_says(seed: int) -> None:
     snapshot = _cluster(random.Random(seed))
     listed = {each.id: each.state for each in usage_of(snapshot).devices if not each.is_replaced}

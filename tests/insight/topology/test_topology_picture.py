@@ -200,7 +200,7 @@ class Tags(HTMLParser):
         self.names.update(name for name, _ in attrs)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.one_of(st.just(HOSTILE), st.text(min_size=1, max_size=40)))
 def test_names_stay_text(text: str) -> None:
     found = Snapshot.of(hostile_objects(text))

@@ -430,7 +430,7 @@ CHANGES: list[ClusterChange] = [
 
 
 @given(st.lists(st.sampled_from(CHANGES), unique_by=id))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_pods_that_do_not_leave_do_not_move_and_no_device_has_two_owners(
     changes: list[ClusterChange],
 ) -> None:

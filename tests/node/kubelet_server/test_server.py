@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.timestamp import Timestamp
@@ -398,7 +398,7 @@ def test_a_terminal_has_one_stream(fields: list[tuple[str, str]]) -> None:
     assert list(wanted.command) == [value for name, value in fields if name == "command"]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @given(st.binary(max_size=400))
 def test_whatever_is_sent_the_endpoint_goes_on(made: Certificates, noise: bytes) -> None:
     async def scenario(visitor: Visitor) -> None:
