@@ -32,6 +32,11 @@ EXPECTED = {
     "expressions-in-two-requests": Expected(
         "request gpu: .*= is no operator, == is", 'model == "a100";.*model == "a100" && true'
     ),
+    "anti-affinity-of-replicas": Expected(
+        "2 of 3 pods .*no pods with app=train on the same kubernetes.io/hostname, and all 2 have",
+        "run 2 replicas",
+        about="deployment/train",
+    ),
     "anti-affinity-without-label": Expected(
         "pod other has the same kubernetes.io/hostname", "prefer another"
     ),

@@ -20,14 +20,26 @@ EXPECTED = {
     "class-selector-of-nothing": Expected(
         'class gpu.example.com matches no device: .*kind "gpu".*"GPU"', "administrator's change"
     ),
+    "containers-too-large-together": Expected(
+        "194 CPUs, no node has more than 64",
+        "30 CPUs instead of 100 in container main, 30 CPUs instead of 90 in container data",
+    ),
     "constraint-typo": Expected("gpu.example.com/modle.*model", "gpu.example.com/model instead"),
     "derived-not-on-all": Expected("request second has attribute mooring.dev/side", "side"),
     "device-taint-of-driver": Expected("taint .*reserved=research", "tolerate .*reserved"),
     "device-unhealthy": Expected("taint .*unhealthy=ecc", "repaired", ADVICE),
+    "huge-pages-nobody-has": Expected("4Gi of hugepages-1Gi, no node", "do without hugepages-1Gi"),
     "int-as-string": Expected('slot is the int 0, not the string "0"', "compare slot with 0"),
+    "label-of-a-known-prefix": Expected(
+        "kubernetes.io/zone=a, a label that no node has$", "remove kubernetes.io/zone"
+    ),
+    "label-without-its-prefix": Expected("os=linux.*mean kubernetes.io/os", "kubernetes.io/os="),
     "list-as-scalar": Expected('zones is a list.*"left"', r'includes\("left"\)'),
     "mistakes-in-two-selectors": Expected("modle does not exist.*slot is the int 0", "slot with 0"),
     "match-across-drivers": Expected("request nic has attribute .*slot", "constraint"),
+    "memory-and-huge-pages": Expected(
+        "2Ti of memory.*; and .*hugepages-2Mi, no node", "512Gi of memory .*do without hugepages"
+    ),
     "memory-of-node": Expected("1Ti of memory.*512Gi", "512Gi of memory"),
     "name-with-domain-in-brackets": Expected(
         'attribute model is in domain "gpu.example.com"', r'\["gpu.example.com"\].model instead'
@@ -38,6 +50,9 @@ EXPECTED = {
     "operator-of-another-language": Expected("= is no operator, == is", 'model == "a100" && '),
     "quota-of-claims": Expected("quota few allows 0", "raise quota few"),
     "quota-of-cpu": Expected("quota small allows 1", "quota small"),
+    "spread-over-a-label-nobody-has": Expected(
+        "topology.kubernetes.io/zone, which no node has$", "ScheduleAnyway"
+    ),
     "two-values-at-once": Expected('model cannot be "a100" and "h100"', r'in \["a100", "h100"\]'),
     "two-mistakes": Expected("modle does not exist.*model", "model instead of modle"),
     "value-in-another-case": Expected('model "A100".*"a100"', '"a100"'),

@@ -312,7 +312,7 @@ def _last_advice(case: Case) -> list[Fix]:
         if verdict.diagnosis is not None:
             proposal = more_hardware(DeviceCase(case, verdict.diagnosis))
             return [Fix(proposal.text, proposal.rank)]
-        text = f"give the pod a node without this: {', '.join(verdict.texts)}"
+        text = f"change the pod or a node so that this ends: {', '.join(verdict.texts)}"
         return [Fix(text, FixRank.ADVICE)]
     return [Fix("remove what the cause names; the pod is tried again then", FixRank.ADVICE)]
 

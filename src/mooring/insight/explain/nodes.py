@@ -25,6 +25,7 @@ from mooring.allocator.errors import AllocationError
 from mooring.allocator.problem import Problem
 from mooring.api.core.placement import Toleration
 from mooring.api.core.pod import Pod
+from mooring.api.core.resources import HUGE_PAGES_PREFIX
 from mooring.api.quantity import Format, Quantity
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims import DeviceClassIndex, pod_requests
@@ -147,18 +148,18 @@ class NodeProbe:
         return Missing() if problem is None else missing_devices(problem)
 
     def shortfall(self, name: str, rejection: Unschedulable) -> int:
-        """Return how much of the amounts that a pod requests a node has not, in percent."""
+        """Return how much of the amounts that a pod requests a node has not, in percent of each."""
         if rejection.plugin != node_resources.PLUGIN:
             return 0
         state, requested = self._cluster.snapshot.nodes[name], self._ready.signature.requests
-        shares = [0]
+        found = 0
         for text in rejection.reasons:
             resource = text.removeprefix(INSUFFICIENT)
             wanted, total = amount(requested, resource), amount(state.facts.allocatable, resource)
             missing = wanted - total + amount(state.requested, resource)
             never = 100 * (wanted > total)  # A node that has it, once others leave, is nearer.
-            shares.append(never + (100 * missing // wanted if wanted else 100))
-        return max(shares)
+            found += never + (100 * missing // wanted if wanted else 100)
+        return found
 
     @property
     def all_nodes(self) -> Iterable[str]:
@@ -293,13 +294,18 @@ def quantity(value: int, name: str) -> Quantity:
     """Return an amount in base units as a quantity."""
     if name == MILLI:
         return Quantity.from_milli(value)
-    is_binary = name in IN_BYTES and value % 2**20 == 0
+    is_binary = is_in_bytes(name) and value % 2**20 == 0
     return Quantity.from_int(value, Format.BINARY_SI if is_binary else Format.DECIMAL_SI)
+
+
+def is_in_bytes(name: str) -> bool:
+    """Return whether amounts of a resource are bytes."""
+    return name in IN_BYTES or name.startswith(HUGE_PAGES_PREFIX)
 
 
 def shown(value: int, name: str) -> str:
     """Return an amount in few characters: 15500m, 64Gi."""
-    if name in IN_BYTES or name.startswith("hugepages-"):
+    if is_in_bytes(name):
         for unit, size in (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
             if abs(value) >= size:
                 return f"{value / size:.4g}{unit}"

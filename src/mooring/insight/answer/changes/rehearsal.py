@@ -13,7 +13,7 @@ it. Pods of a group are placed together, or none is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -22,12 +22,17 @@ from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core import Node
 from mooring.api.core.pod import Pod
 from mooring.api.errors import DecodeError
-from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DeviceClass, ResourceClaim
+from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, ResourceClaim
 from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import controller_of, group_name
+from mooring.insight.answer.changes.changed_cluster import (
+    put_affinity,
+    put_claim,
+    put_object,
+    remove_claim,
+)
 from mooring.insight.answer.changes.edits import ObjectChange, edited, without_server_fields
 from mooring.insight.answer.changes.sources import (
     POD_COUNTS,
@@ -41,9 +46,9 @@ from mooring.insight.plan.decisions import placed_anywhere
 from mooring.insight.plan.planner import Plan, new_names
 from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
-from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.group_forest import GROUP, GroupKey
 from mooring.scheduler.pod_groups import Gang, schedule_group, unit_of
+from mooring.scheduler.pod_signature import pod_key
 from mooring.scheduler.reservation import Reservation, release, reserve
 from mooring.validation.registry import before_create
 from mooring.validation.strategy import Context
@@ -82,6 +87,22 @@ class Stage:
     def placed(self) -> Mapping[str, str]:
         """The nodes of the pods that get one, by full name."""
         return {full_name(each.pod): each.node for each in self.plan.placed}
+
+    def siblings_of(self, pod: Pod) -> Sequence[Pod]:
+        """Return the pods with a node that the same controller created."""
+        owner = controller_of(pod.metadata)
+        return () if owner is None else self._created.get(owner.uid, ())
+
+    @cached_property
+    def _created(self) -> Mapping[str, Sequence[Pod]]:
+        """The pods with a node by the uid of their controller, as the cluster has them."""
+        found: dict[str, list[Pod]] = {}
+        running = (each for each in self.plan.before.pods if each.spec.node_name)
+        for pod in (*running, *(each.pod for each in self.plan.placed)):
+            owner = controller_of(pod.metadata)
+            if owner is not None and self.plan.cluster.snapshot.node_of(pod_key(pod)) is not None:
+                found.setdefault(owner.uid, []).append(pod)
+        return found
 
     @cached_property
     def pending(self) -> Mapping[str, Sequence[Pod]]:
@@ -199,14 +220,17 @@ class Rehearsal:
     def _made(self, pods: Sequence[Pod], objects: Objects, undo: ExitStack) -> Snapshot | None:
         """Change the cluster; return pods with their claims, None if the pod would be refused."""
         changed = [self._changed_pod(each, objects) for each in pods]
-        if changed[pods.index(self._pod)] is None:
+        own = changed[pods.index(self._pod)]
+        if own is None:
             return None
         for value in objects.values():
-            _put(self._cluster, value, undo)
+            put_object(self._cluster, value, undo)
+        for sibling in self._stage.siblings_of(self._pod):
+            put_affinity(self._cluster, sibling, own.spec.affinity, undo)
         wanted = [pod for pod in changed if pod is not None]
         completed = self._completed(wanted, objects, undo)
         for claim in () if completed is None else completed.claims:
-            undo.callback(_put_claim(self._cluster, claim))
+            put_claim(self._cluster, claim, undo)
         return completed
 
     def _queue(self, objects: Objects) -> list[Pod]:
@@ -284,7 +308,7 @@ class Rehearsal:
         for claim in self._stage.claims.get(namespace, ()):
             owner = controller_of(claim.metadata)
             if owner is not None and owner.uid in owners:
-                undo.callback(_remove_claim(self._cluster, claim))
+                remove_claim(self._cluster, claim, undo)
             else:
                 kept.append(claim)
         bare = [replace(p, status=replace(p.status, resource_claim_statuses=None)) for p in pods]
@@ -354,47 +378,3 @@ def _as_created(value: Any) -> Any:
         return value
     created = decode_tree(without_server_fields(to_tree(value)), type(value)).value
     return replace(created, metadata=value.metadata)
-
-
-Undo = Callable[[], None]
-
-
-def _put_claim(cluster: Cluster, claim: ResourceClaim) -> Undo:
-    metadata = claim.metadata
-    before = cluster.find_claim(metadata.namespace, metadata.name)
-    cluster.put_claim(claim)
-    if before is None:
-        return lambda: cluster.remove_claim(metadata.namespace, metadata.name)
-    return lambda: cluster.put_claim(before)
-
-
-def _remove_claim(cluster: Cluster, claim: ResourceClaim) -> Undo:
-    cluster.remove_claim(claim.metadata.namespace, claim.metadata.name)
-    return lambda: cluster.put_claim(claim)
-
-
-def _put_class(cluster: Cluster, device_class: DeviceClass) -> Undo:
-    name = device_class.metadata.name
-    before = cluster.inventory.device_class(name)
-    cluster.put_class(device_class)
-    if before is None:
-        return lambda: cluster.remove_class(name)
-    return lambda: cluster.put_class(before)
-
-
-def _put(cluster: Cluster, value: Any, undo: ExitStack) -> None:
-    """Put a changed object that the scheduler knows by itself."""
-    if isinstance(value, DeviceClass):
-        undo.callback(_put_class(cluster, value))
-    elif isinstance(value, Node):
-        before = cluster.node(value.metadata.name)
-        cluster.put_node(value)
-        undo.callback(cluster.put_node, before)
-    elif isinstance(value, PodGroup):
-        key = value.metadata.namespace, value.metadata.name
-        group = cluster.groups.get(key)
-        cluster.put_group(value)
-        if group is None:
-            undo.callback(cluster.remove_group, value)
-        else:
-            undo.callback(cluster.put_group, group)

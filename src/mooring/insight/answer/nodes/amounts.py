@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from mooring.api.core.resources import ResourceRequirements
+from mooring.api.core.resources import HUGE_PAGES_PREFIX, ResourceRequirements
+from mooring.api.quantity import Quantity
 from mooring.claims.extended_resources import is_device_resource
 from mooring.insight.answer.changes.edits import Edit, EditPath
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
@@ -19,6 +20,7 @@ from mooring.scheduler.plugins import node_resources
 CPU: Final = "cpu"
 PODS_SHOWN_MAX: Final = 3
 _WITH_UNITS: Final = ("memory", "ephemeral-storage")
+_STEPS: Final = {CPU: 100, **dict.fromkeys(_WITH_UNITS, 2**20)}  # of amounts that are proposed
 
 
 def amount_findings(case: Case, node: str, reasons: Sequence[str]) -> Iterator[Finding]:
@@ -51,7 +53,8 @@ def _too_little(case: Case, state: NodeInfo, name: str, wanted: int) -> Finding:
         else:
             has = f"no node has more than {said_amount(most, name)}" if most else "no node has any"
         cause = f"the pod asks for {said}, {has}"
-        return Finding(cause, tuple(less_amount(case, name, wanted - min(free, most))))
+        less = less_amount(case, name, wanted - min(free, most)) if most else _without(case, name)
+        return Finding(cause, (*less, _more(wanted, name)))
     if wanted > total:
         cause = f"the pod asks for {said}, node {node} has {said_amount(total, name)} in all"
         return Finding(cause, tuple(less_amount(case, name, wanted - free)))
@@ -137,7 +140,7 @@ def said_amount(value: int, name: str) -> str:
     text = shown_amount(value, name)
     if name == CPU:
         return f"{text} CPU" if value in (1000,) or text.endswith("m") else f"{text} CPUs"
-    is_of = name in _WITH_UNITS or name.startswith("hugepages-")
+    is_of = name in _WITH_UNITS or name.startswith(HUGE_PAGES_PREFIX)
     return f"{text} of {name}" if is_of else f"{text} {name}"
 
 
@@ -167,35 +170,98 @@ def askers(case: Case) -> Iterator[_Asker]:
 
 
 def less_amount(case: Case, name: str, by: int, *, field: str = "requests") -> Iterator[Proposal]:
-    """Yield the pod with its largest container asking for less of a resource.
-
-    A request is lowered with its limit where these are equal, and so is what is above a limit.
-    """
+    """Yield the pod asking for less of a resource: its largest container, or the largest ones."""
     source = case.sources.of_pod(case.pod)
     if source is None or by <= 0:
         return
-    asking = [
-        (base_amount(own, name), each)
-        for each in askers(case)
-        if (own := getattr(each.resources, field).get(name)) is not None
-    ]
+    asking = list(_asking(case, name, field))
     have, asker = max(asking, key=lambda each: each[0], default=(0, None))
-    if asker is None or have <= by:
+    if asker is None:
         return
-    less = str(quantity(have - by, name))
-    edits = [Edit((*asker.path, field, name), less)]
+    lowered = [(have, have - by, asker)] if have > by else _lowered(asking, by, name)
+    if not lowered:
+        return
+    edits = (edit for was, less, each in lowered for edit in _less(each, name, field, was, less))
+    what = [
+        f"{said_amount(less, name)} instead of {shown_amount(was, name)} in {each.title}"
+        for was, less, each in lowered
+    ]
+    text = f"ask for {listed(what, shown_max=PODS_SHOWN_MAX)}"
+    yield Proposal(text, FixRank.LESS, (source.change(*edits),))
+
+
+def _asking(case: Case, name: str, field: str) -> Iterator[tuple[int, _Asker]]:
+    for each in askers(case):
+        own = getattr(each.resources, field).get(name)
+        if own is not None:
+            yield base_amount(own, name), each
+
+
+def _lowered(
+    asking: Sequence[tuple[int, _Asker]], by: int, name: str
+) -> list[tuple[int, int, _Asker]]:
+    """Return what the largest of the containers that run together ask for, and one limit for all.
+
+    The limit is as high as it can be, so that as few containers as possible are lowered.
+    """
+    if any(each.path[0] != "containers" for _, each in asking):
+        return []
+    largest = sorted(asking, key=lambda each: -each[0])
+    left = sum(was for was, _ in asking) - by  # for the containers above the limit
+    for count in range(len(largest), 0, -1):
+        limit = max(left, 0) // count // _step(name) * _step(name)
+        smallest = largest[count - 1][0]
+        if limit < smallest:
+            return [(was, limit, each) for was, each in largest[:count]] if limit else []
+        left -= smallest
+    return []
+
+
+def _step(name: str) -> int:
+    """Return what amounts that are proposed are multiples of, in base units."""
+    if name.startswith(HUGE_PAGES_PREFIX):
+        return Quantity.parse(name.removeprefix(HUGE_PAGES_PREFIX)).value
+    return _STEPS.get(name, 1)
+
+
+def _less(asker: _Asker, name: str, field: str, have: int, less: int) -> Iterator[Edit]:
+    """Yield a smaller request with its limit where these are equal, and what is above a limit."""
+    amount_text = str(quantity(less, name))
+    yield Edit((*asker.path, field, name), amount_text)
     other = "limits" if field == "requests" else "requests"
     beside = getattr(asker.resources, other).get(name)
-    if beside is not None and (
-        base_amount(beside, name) == have
-        or (field == "limits" and base_amount(beside, name) > have - by)
+    if beside is None:
+        return
+    if base_amount(beside, name) == have or (
+        field == "limits" and base_amount(beside, name) > less
     ):
-        edits.append(Edit((*asker.path, other, name), less))
-    text = (
-        f"ask for {said_amount(have - by, name)} instead of {shown_amount(have, name)} in "
-        f"{asker.title}"
-    )
+        yield Edit((*asker.path, other, name), amount_text)
+
+
+def _without(case: Case, name: str) -> Iterator[Proposal]:
+    """Yield the pod without a resource that no node has."""
+    source = case.sources.of_pod(case.pod)
+    asking = [each for _, each in _asking(case, name, "requests")]
+    if source is None or not asking:
+        return
+    edits = [
+        Edit((*each.path, field, name))
+        for each in asking
+        for field in ("requests", "limits")
+        if source.has((*each.path, field, name))
+    ]
+    where = listed([each.title for each in asking])
+    text = f"do without {name} in {where}"
     yield Proposal(text, FixRank.LESS, (source.change(*edits),))
+
+
+def _more(wanted: int, name: str) -> Proposal:
+    """Return what gives a node as much of a resource."""
+    if name.startswith(HUGE_PAGES_PREFIX):
+        size = name.removeprefix(HUGE_PAGES_PREFIX)
+        text = f"reserve {said_amount(wanted, name)} on a node, and restart its kubelet"
+        return Proposal(text.replace(name, f"huge pages of {size}"), FixRank.ADMINISTRATOR)
+    return Proposal(f"add a node with {said_amount(wanted, name)}", FixRank.HARDWARE)
 
 
 def base_amount(value: object, name: str) -> int:

@@ -17,6 +17,7 @@ from mooring.insight.answer.changes.edits import Edit, EditPath, change_of
 from mooring.insight.answer.changes.sources import Source
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.messages import CAUSE_LENGTH_MAX, counted, listed, nearest
+from mooring.kit.similar_names import similar
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 NAME_FIELD: Final = "metadata.name"
@@ -126,7 +127,7 @@ def _cause(case: Case, wish: _Wish, known: Mapping[str, set[str]], nodes: Sequen
         there = f", which {those}" if len(matching) <= NODES_SHOWN_MAX else ""
         return f"{wants}{there}, but {what} on {here}, which {verb} {value}"
     if wish.key not in known:
-        meant = _near_key(wish.key, known)
+        meant = near_label(wish.key, known)
         return f"{wants}, a label that no node has" + (f": did you mean {meant}?" if meant else "")
     if wish.operator != "In":
         return f"{wants}, which no node fulfils: node {nodes[0]} has {_label(case, wish, nodes[0])}"
@@ -163,7 +164,7 @@ def _repairs(source: Source, wish: _Wish, known: Mapping[str, set[str]]) -> Iter
         change = source.change(wish.other_value(meant))
         image = ", if the image runs there" if wish.key in _PLATFORM else ""
         yield Proposal(f"let the {wish.where} want {wish.key}={meant}{image}", rank, (change,))
-    other = _near_key(wish.key, known) if wish.key not in known else None
+    other = near_label(wish.key, known) if wish.key not in known else None
     if other is not None and value in known[other]:
         change = source.change(*wish.other_key(other))
         yield Proposal(f"let the {wish.where} want {other}={value}", FixRank.REPAIR, (change,))
@@ -204,15 +205,22 @@ def _labelled(case: Case, unmet: Sequence[_Wish], nodes: Sequence[str]) -> Itera
     yield Proposal(text, FixRank.ADMINISTRATOR, (change_of(node, *edits),))
 
 
-def _near_key(key: str, known: Iterable[str]) -> str | None:
-    """Return the label that was meant; of labels with the same prefix only their names count."""
-    prefix, slash, name = key.rpartition("/")
-    if slash:
-        names = [each.rpartition("/")[2] for each in known if each.rpartition("/")[0] == prefix]
-        near = nearest(name, names)
-        if near is not None:
-            return f"{prefix}/{near}"
-    return nearest(key, [each for each in known if each.rpartition("/")[0] != prefix or not slash])
+def near_label(key: str, known: Iterable[str]) -> str | None:
+    """Return the label that was meant: one of the same or a similar name, whatever its prefix.
+
+    A prefix alone says nothing: kubernetes.io/os is not kubernetes.io/zone. Of labels with as
+    similar a name, that with the more similar prefix was meant.
+    """
+    labels = sorted(set(known) - {key})
+    for name in (_name(key), *similar(_name(key), map(_name, labels))):
+        of_name = [each for each in labels if _name(each) == name]
+        if of_name:
+            return nearest(key, of_name) or of_name[0]
+    return None
+
+
+def _name(key: str) -> str:
+    return key.rpartition("/")[2]
 
 
 def _is_of_kubernetes(key: str) -> bool:

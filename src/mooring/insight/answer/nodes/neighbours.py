@@ -6,9 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mooring.api.codec import to_tree
+from mooring.api.core.placement import PodAffinityTerm
 from mooring.insight.answer.changes.edits import APPEND, Edit, EditPath, change_of
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
-from mooring.insight.messages import listed, nearest
+from mooring.insight.answer.nodes.labels import HOSTNAME, near_label
+from mooring.insight.answer.nodes.replicas import fewer_pods, of_workload
+from mooring.insight.messages import CAUSE_LENGTH_MAX, listed, nearest
 from mooring.scheduler.affinity import AffinityTerm
 from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.node_info import NodeInfo
@@ -20,6 +23,8 @@ from mooring.scheduler.topology_state import DomainCounts
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 WEIGHT: Final = 100
+NODES_SHOWN_MAX: Final = 2
+Domains = dict[str, list[str]]  # the pods in each
 
 
 def neighbour_findings(case: Case, node: str, status: Unschedulable) -> Iterator[Finding]:
@@ -48,7 +53,7 @@ def _ports(case: Case, state: NodeInfo) -> Iterator[Finding]:
         for number, port in enumerate(container.ports):
             wanted = (port.host_ip or ALL_ADDRESSES, (port.protocol or TCP, port.host_port))
             users = [
-                _name(pod)
+                pod.name
                 for pod in state.pods.values()
                 if not is_port_free(wanted, with_ports({}, pod.signature.host_ports))
             ]
@@ -78,21 +83,20 @@ def _affinity(case: Case, node: str) -> Iterator[Finding]:
     written = affinity.required_during_scheduling_ignored_during_execution if affinity else ()
     terms = case.cluster.signature(case.pod).affinity_terms.affinity
     for index, (term, rule) in enumerate(zip(terms, written, strict=False)):
-        where = _nodes_with(case, term)
-        labels = rule.label_selector.match_labels if rule.label_selector is not None else {}
-        wanted = _labels_text(labels) or "other pods"
-        near = f"the pod affinity wants pods with {wanted} on the same {term.topology_key}"
+        where, wanted = _nodes_with(case, term), _pods_text(rule)
+        near = f"the pod affinity wants {wanted} on the same {term.topology_key}"
         path = ("affinity", "podAffinity", REQUIRED, index)
-        given_up = _softened(case, "podAffinity", index, f"pods with {wanted}", near=True)
+        given_up = _softened(case, "podAffinity", index, wanted, near=True)
         if where:
             if node in where:
                 continue
             cause = f"{near}: they are on {listed(where)}"
             yield Finding(cause, tuple(given_up))
             continue
-        meant = _meant(case, labels)
+        meant = _meant(case, _match_labels(rule))
         hint = f": did you mean {_labels_text(meant)}?" if meant else ""
-        yield Finding(f"{near}, no pod has that{hint}", (*_renamed(case, path, meant), *given_up))
+        cause = f"{near}, no pod with a node is such a pod{hint}"
+        yield Finding(cause, (*_renamed(case, path, meant), *given_up))
 
 
 def _renamed(case: Case, path: EditPath, meant: Mapping[str, str]) -> Iterator[Proposal]:
@@ -119,22 +123,54 @@ def _meant(case: Case, labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def _anti_affinity(case: Case, node: str) -> Iterator[Finding]:
+    """Find the pods that the pod does not want to be near, and that are in every domain."""
+    affinity = case.pod.spec.affinity and case.pod.spec.affinity.pod_anti_affinity
+    written = affinity.required_during_scheduling_ignored_during_execution if affinity else ()
     terms = case.cluster.signature(case.pod).affinity_terms.anti_affinity
-    for index, term in enumerate(terms):
-        others = [
-            _name(pod)
-            for pod in _near(case, term, node)
-            if term.matches(pod.signature.namespace, pod.signature.labels, {})
-        ]
-        if others:
-            yield Finding(
-                f"the pod's anti-affinity keeps it from {node}: pod {listed(others)} has the same "
-                f"{term.topology_key}",
-                (
-                    *_softened(case, "podAntiAffinity", index, f"another {term.topology_key}"),
-                    Proposal(f"add a node like {node}", FixRank.HARDWARE),
-                ),
+    for index, (term, rule) in enumerate(zip(terms, written, strict=False)):
+        domains = _pods_of_domains(case, term)
+        own = case.cluster.snapshot.nodes[node].facts.labels.get(term.topology_key)
+        here = domains.get(own or "")
+        if not here:
+            continue
+        key = term.topology_key
+        cause = (
+            _everywhere(case, key, rule, domains)
+            if len(domains) > 1 and all(domains.values())
+            else f"the pod's anti-affinity keeps it from {node}: pod "
+            f"{listed(here, shown_max=NODES_SHOWN_MAX)} has the same {key}"
+        )
+        another = f"like {node}" if key == HOSTNAME else f"in another {key}"
+        proposals = (
+            *fewer_pods(case),
+            *_softened(case, "podAntiAffinity", index, f"another {key}"),
+            Proposal(f"add a node {another}", FixRank.HARDWARE),
+        )
+        yield Finding(cause, proposals)
+
+
+def _everywhere(case: Case, key: str, rule: PodAffinityTerm, domains: Domains) -> str:
+    """Return the cause where every domain has pods that the pod does not want to be near."""
+    cause = of_workload(
+        case,
+        f"the pod's anti-affinity wants no {_pods_text(rule)} on the same {key}, and all "
+        f"{len(domains)} have some",
+    )
+    there = [f"{name} ({listed(pods, shown_max=1)})" for name, pods in sorted(domains.items())]
+    full = f"{cause}: {listed(there, shown_max=NODES_SHOWN_MAX)}"
+    return full if len(full) <= CAUSE_LENGTH_MAX else cause
+
+
+def _pods_of_domains(case: Case, term: AffinityTerm) -> Domains:
+    """Return the pods that a term is about, by topology domain; nodes without label are in none."""
+    found: Domains = {}
+    for state in case.cluster.snapshot.nodes.values():
+        domain = state.facts.labels.get(term.topology_key)
+        if domain is not None:
+            found.setdefault(domain, []).extend(
+                pod.name for pod in state.pods.values() if _is_about(term, pod)
             )
+    return found
 
 
 def _kept_away(case: Case, node: str) -> Iterator[Finding]:
@@ -143,7 +179,7 @@ def _kept_away(case: Case, node: str) -> Iterator[Finding]:
         for term in pod.signature.affinity_terms.anti_affinity:
             is_near = _is_together(state, nodes[node], term)
             if is_near and term.matches(case.namespace, labels, {}):
-                name = _name(pod)
+                name = pod.name
                 text = f"wait until pod {name} leaves node {node}, or ask its owner"
                 yield Finding(
                     f"the anti-affinity of pod {name} keeps pods with {_labels_text(labels)} from "
@@ -209,10 +245,9 @@ def _is_uneven(counts: DomainCounts, labels: Mapping[str, str]) -> bool:
 def _unlabelled(
     case: Case, node: str, index: int, key: str, proposals: Sequence[Proposal]
 ) -> Finding:
-    source = case.sources.of_pod(case.pod)
-    labels = case.cluster.snapshot.nodes[node].facts.labels
-    meant = _similar_key(key, labels)
-    hint = f": did you mean {meant}?" if meant else ""
+    source, nodes = case.sources.of_pod(case.pod), case.cluster.snapshot.nodes
+    known = {label for state in nodes.values() for label in state.facts.labels}
+    meant = None if key in known else near_label(key, known)
     found = list(proposals)
     if meant is not None and source is not None:
         edit = Edit(("topologySpreadConstraints", index, "topologyKey"), meant)
@@ -221,20 +256,12 @@ def _unlabelled(
     for each in case.snapshot.nodes:
         if each.metadata.name == node:
             change = change_of(each, Edit(("metadata", "labels", key), node))
-            text = f"label node {node} {key} (an administrator's change)"
+            text = f"label node {node} {key}={node} (an administrator's change)"
             found.append(Proposal(text, FixRank.ADMINISTRATOR, (change,)))
-    return Finding(
-        f"the topology spread constraint needs label {key}, which node {node} lacks{hint}",
-        tuple(found),
-    )
-
-
-def _similar_key(key: str, known: Iterable[str]) -> str | None:
-    """Return the label that was meant; the part after the domain decides."""
-    found = nearest(key, known)
-    if found is None or nearest(key.rpartition("/")[2], (found.rpartition("/")[2],)) is None:
-        return found if found and found.rpartition("/")[2] == key.rpartition("/")[2] else None
-    return found
+    lacking = f"node {node} lacks" if key in known or len(nodes) == 1 else "no node has"
+    hint = f": did you mean {meant}?" if meant else ""
+    cause = f"the topology spread constraint needs label {key}, which {lacking}{hint}"
+    return Finding(cause, tuple(found))
 
 
 # --- other pods -----------------------------------------------------------------------------
@@ -246,22 +273,11 @@ def _placed(case: Case) -> Iterator[tuple[NodeInfo, PodInfo]]:
             yield state, pod
 
 
-def _near(case: Case, term: AffinityTerm, node: str) -> Iterator[PodInfo]:
-    """Yield the pods in the topology domain of a node."""
-    nodes = case.cluster.snapshot.nodes
-    for state in nodes.values():
-        if _is_together(state, nodes[node], term):
-            yield from state.pods.values()
-
-
 def _nodes_with(case: Case, term: AffinityTerm) -> list[str]:
     return [
         name
         for name, state in case.cluster.snapshot.nodes.items()
-        if any(
-            term.matches(pod.signature.namespace, pod.signature.labels, {})
-            for pod in state.pods.values()
-        )
+        if any(_is_about(term, pod) for pod in state.pods.values())
     ]
 
 
@@ -271,8 +287,18 @@ def _is_together(one: NodeInfo, other: NodeInfo, term: AffinityTerm) -> bool:
     return value is not None and value == other.facts.labels.get(term.topology_key)
 
 
-def _name(pod: PodInfo) -> str:
-    return pod.name
+def _is_about(term: AffinityTerm, pod: PodInfo) -> bool:
+    return term.matches(pod.signature.namespace, pod.signature.labels, {})
+
+
+def _match_labels(rule: PodAffinityTerm) -> Mapping[str, str]:
+    return rule.label_selector.match_labels if rule.label_selector is not None else {}
+
+
+def _pods_text(rule: PodAffinityTerm) -> str:
+    """Return the pods that a term is about."""
+    labels = _labels_text(_match_labels(rule))
+    return f"pods with {labels}" if labels else "other pods"
 
 
 def _labels_text(labels: Mapping[str, str] | Iterable[tuple[str, str]]) -> str:
