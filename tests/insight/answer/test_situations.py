@@ -28,6 +28,15 @@ EXPECTED = {
     "derived-not-on-all": Expected("request second has attribute mooring.dev/side", "side"),
     "device-taint-of-driver": Expected("taint .*reserved=research", "tolerate .*reserved"),
     "device-unhealthy": Expected("taint .*unhealthy=ecc", "repaired", ADVICE),
+    "held-and-fewer-than-asked": Expected(
+        "3 devices.* has 2", "ask for 2 instead of 3 .*; then wait until", ADVICE
+    ),
+    "held-and-never-together": Expected(
+        "gpu.example.com/slot, but at most 1 .*; besides, devices are in use",
+        "ask for 1 instead of 2 .*; then wait",
+        ADVICE,
+    ),
+    "held-and-none-of-that-model": Expected('"A100".*"a100"', '"a100".*; then wait', ADVICE),
     "huge-pages-nobody-has": Expected("4Gi of hugepages-1Gi, no node", "do without hugepages-1Gi"),
     "int-as-string": Expected('slot is the int 0, not the string "0"', "compare slot with 0"),
     "label-of-a-known-prefix": Expected(

@@ -4,7 +4,7 @@
 
 Findings come in the order in which an expert looks: what stops the pod before any node, then the
 nearest nodes. A proposal with changes is offered only if the changed objects are valid and the pod
-gets a node with them.
+gets a node with them; or, as advice, if it gets one once devices are free.
 
 The cause is the first finding. Only of a new pod does it name several mistakes, where their changes
 help together, and how many pods like it fit: of a pod in a cluster the scheduler says the same, and
@@ -72,6 +72,7 @@ from mooring.insight.answer.preconditions.waits import (
     unknown_runtime_class,
     unscheduled,
 )
+from mooring.insight.answer.waiting import WAITING, fixes_for_later, waits_in_vain
 from mooring.insight.explain.pods import Explanation, explain
 from mooring.insight.explain.report import distance
 from mooring.insight.explain.trials import EFFORT, Effort
@@ -130,15 +131,26 @@ def _answer(case: Case) -> Answer:
     (finding, fixes), *others = [(each, _fixes(case, each.proposals)) for each in findings]
     rest = list(chain(*(more for _, more in others if _helps(more))))
     fixes, cause = _unique([*fixes, *rest]), finding.cause
+    if finding.kind in WAITING and any(fix.rank is FixRank.FREE for fix in fixes):
+        for lasting in _guarded(case, waits_in_vain(case, _findings)):
+            cause = lasting.cause if case.is_new else cause
+            fixes = [fix for fix in fixes if fix.rank is not FixRank.FREE] + [*lasting.fixes]
     if not any(_is_enough(fix) for fix in fixes):
         for several in _guarded(case, combined(case, findings, _findings)):
             cause, fixes = several.cause if case.is_new else cause, [several.fix, *fixes]
-    if not any(fix.kind == "change" and fix.rank < FixRank.GIVE_UP for fix in fixes):
-        fixes = _unique([*fixes, *_of_diagnosis(case)])
-    ordered = sorted(fixes, key=lambda fix: fix.rank)
+    if not _has_change(fixes):
+        fixes = [*fixes, *_of_diagnosis(case)]
+    if not _has_change(fixes):
+        fixes = [*fixes, *_guarded(case, fixes_for_later(case, finding))]
+    ordered = sorted(_unique(fixes), key=lambda fix: fix.rank)
     if any(fix.rank < FixRank.GIVE_UP for fix in ordered):
         ordered = [fix for fix in ordered if fix.rank < FixRank.GIVE_UP]
-    return Answer(_cause(case, cause), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
+    fixes = ordered[:FIXES_MAX] or _last_advice(case, finding)
+    return Answer(_cause(case, cause), tuple(fixes))
+
+
+def _has_change(fixes: Iterable[Fix]) -> bool:
+    return any(fix.kind == "change" and fix.rank < FixRank.GIVE_UP for fix in fixes)
 
 
 def first_finding(case: Case) -> tuple[str, Finding]:
@@ -306,8 +318,11 @@ def _unknown(case: Case) -> Finding:
     return Finding(explanation.pending.reason or "no node takes the pod")
 
 
-def _last_advice(case: Case) -> list[Fix]:
-    """Return what to do where nothing that could be written helps."""
+def _last_advice(case: Case, finding: Finding) -> list[Fix]:
+    """Return what to do where no change by itself gives the pod a node."""
+    for proposal in finding.proposals:
+        if proposal.rank is FixRank.REPAIR:
+            return [Fix(f"{proposal.text}; more may be wrong then", FixRank.ADVICE)]
     for verdict in _nearest_first(case)[:1]:
         if verdict.diagnosis is not None:
             proposal = more_hardware(DeviceCase(case, verdict.diagnosis))

@@ -166,7 +166,8 @@ class Case:
         self.devices_of_class = around.devices_of_class
         self.over_quota, self.unread = around.plan.over_quota, around.unread
         self.effort = around.effort()  # for all that is tried after the explanation
-        self.rehearsal = Rehearsal(around.stage, self.pod, _nearest_nodes(explanation))
+        self.nearest_nodes = _nearest_nodes(explanation)
+        self.rehearsal = Rehearsal(around.stage, self.pod, self.nearest_nodes)
 
     @property
     def pod(self) -> Pod:
