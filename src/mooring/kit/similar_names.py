@@ -2,7 +2,8 @@
 
 Case and separators do not count: product_name is productName. A name that consists of words of
 another is like it: nvidia.com is like gpu.nvidia.com. Names with as many dots are compared part by
-part: gpu.amd.com is not like gpu.nvidia.com, though most of it is the same.
+part: gpu.amd.com is not like gpu.nvidia.com, though most of it is the same. Nor does a prefix or
+domain that names share make them alike: example.com/mig is not like example.com/gpu.
 """
 
 from __future__ import annotations
@@ -63,12 +64,29 @@ def likeness(name: str, other: str) -> float:
 
 
 def _is_other_domain(name: str, other: str) -> bool:
-    """Whether a part of a dotted name is unlike that of another; the end may be anything."""
+    """Whether a part of a dotted name is unlike that of another; the end may be anything.
+
+    What names have in common before a slash, or from a dot on, makes them no more alike.
+    """
     parts, others = name.split("."), other.split(".")
-    if len(parts) != len(others):
-        return False
-    pairs = zip(parts[:-1], others[:-1], strict=True)
-    return any(_ratio(part, another) < PART_LIKENESS_MIN for part, another in pairs)
+    if len(parts) == len(others):
+        pairs = zip(parts[:-1], others[:-1], strict=True)
+        if any(_ratio(part, another) < PART_LIKENESS_MIN for part, another in pairs):
+            return True
+    own, another = _own_parts(name, other)
+    return bool(own and another) and _ratio(own, another) < PART_LIKENESS_MIN
+
+
+def _own_parts(name: str, other: str) -> tuple[str, str]:
+    """Return what is left of names without the prefix or the domain that they share."""
+    prefix, slash, own = name.rpartition("/")
+    other_prefix, _, another = other.rpartition("/")
+    if slash or other_prefix:
+        return (own, another) if prefix == other_prefix else (name, other)
+    parts, others = name.split("."), other.split(".")
+    while parts and others and parts[-1] == others[-1]:
+        del parts[-1], others[-1]
+    return ".".join(parts), ".".join(others)
 
 
 def _ratio(a: str, b: str) -> float:

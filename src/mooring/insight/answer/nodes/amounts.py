@@ -63,7 +63,8 @@ def _too_little(case: Case, state: NodeInfo, name: str, wanted: int) -> Finding:
     others = [each for each in users if each[1] not in own]
     by = f", the rest is used by {_pods(users)}" if users else ""
     cause = (
-        f"the pod asks for {said}, {shown_amount(free, name)} of {shown_amount(total, name)} is "
+        f"the pod asks for {said}, {shown_amount(free, name)} of {shown_amount(total, name)} "
+        f"{'is' if _is_measured(name) else 'are'} "
     )
     cause = of_workload(case, f"{cause}free on node {node}")
     full = f"{cause}{by}"
@@ -140,8 +141,12 @@ def said_amount(value: int, name: str) -> str:
     text = shown_amount(value, name)
     if name == CPU:
         return f"{text} CPU" if value in (1000,) or text.endswith("m") else f"{text} CPUs"
-    is_of = name in _WITH_UNITS or name.startswith(HUGE_PAGES_PREFIX)
-    return f"{text} of {name}" if is_of else f"{text} {name}"
+    return f"{text} of {name}" if _is_measured(name) else f"{text} {name}"
+
+
+def _is_measured(name: str) -> bool:
+    """Return whether a resource has units, and is not counted."""
+    return name in _WITH_UNITS or name.startswith(HUGE_PAGES_PREFIX)
 
 
 # --- asking for less ------------------------------------------------------------------------

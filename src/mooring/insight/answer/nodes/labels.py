@@ -16,6 +16,7 @@ from mooring.api.labels import GREATER, LESS, LabelRule
 from mooring.insight.answer.changes.edits import Edit, EditPath, change_of
 from mooring.insight.answer.changes.sources import Source
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
+from mooring.insight.answer.nodes.extended import IMPLICIT, container_amounts
 from mooring.insight.messages import CAUSE_LENGTH_MAX, counted, listed, nearest
 from mooring.kit.similar_names import similar
 
@@ -120,7 +121,7 @@ def _cause(case: Case, wish: _Wish, known: Mapping[str, set[str]], nodes: Sequen
     matching = [n for n, state in states.items() if wish.holds(n, state.facts.labels)]
     here = listed(list(nodes), shown_max=2)
     if matching:
-        what = "its devices are" if _has_claims(case) else "it would fit"
+        what = "its devices are" if _device_source(case) else "it would fit"
         value = states[nodes[0]].facts.labels.get(wish.key, "no such label")
         verb = "has" if len(nodes) == 1 else "have"
         those = f"{', '.join(matching)} {'has' if len(matching) == 1 else 'have'}"
@@ -146,8 +147,13 @@ def _label(case: Case, wish: _Wish, node: str) -> str:
     return "no such label" if value is None else f"{wish.key}={value}"
 
 
-def _has_claims(case: Case) -> bool:
-    return bool(case.pod.spec.resource_claims)
+def _device_source(case: Case) -> str:
+    """Return what of the pod asks for devices: claims, or an extended resource of a class."""
+    if case.pod.spec.resource_claims:
+        return "claims"
+    known = {each.spec.extended_resource_name for each in case.snapshot.classes}
+    asked = (name for _, amounts in container_amounts(case) for name in amounts)
+    return next((name for name in asked if name in known or name.startswith(IMPLICIT)), "")
 
 
 # --- what to do -----------------------------------------------------------------------------
@@ -184,8 +190,10 @@ def _removal(case: Case, source: Source, unmet: Sequence[_Wish]) -> Iterator[Pro
     places = " and ".join(dict.fromkeys(wish.where for wish in unmet))
     text = f"remove {keys} from the {places}"
     rank = FixRank.GIVE_UP
-    if _has_claims(case) and not any(wish.key in _PLATFORM for wish in unmet):
-        text, rank = f"{text}: claims already choose nodes with the devices", FixRank.GIVE
+    asking = _device_source(case)
+    if asking and not any(wish.key in _PLATFORM for wish in unmet):
+        verb = "choose" if asking == "claims" else "chooses"
+        text, rank = f"{text}: {asking} already {verb} nodes with the devices", FixRank.GIVE
     yield Proposal(text, rank, (source.change(*edits),))
 
 
