@@ -115,11 +115,11 @@ def test_a_pending_pod_is_explained_and_painted(moment: ShownMoment) -> None:
     }
     assert painted == {
         "n1/gpu-0": "taken",
-        "n1/gpu-1": "would do",
-        "n1/gpu-2": "would do",
+        "n1/gpu-1": "would do by itself",
+        "n1/gpu-2": "would do by itself",
         "n1/nic-0": "not of the class",
-        "n2/gpu-0": "would do",
-        "n2/gpu-1": "would do",
+        "n2/gpu-0": "would do by itself",
+        "n2/gpu-1": "would do by itself",
     }
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from mooring.web.columns import encode
+from mooring.web.questions.paint import CLASS, NODE, QUESTIONS, TAINT, TAKEN, WOULD_DO
 
 STATIC = Path(__file__).parents[3] / "src" / "mooring" / "web" / "static"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
@@ -176,15 +177,22 @@ def explanation(fleet: Answer) -> Answer:
     devices = fleet["devices"]
     strings = fleet["strings"]
     gpu = strings.index("gpu.example.com")
-    kinds = []
-    for node, driver, state in zip(
-        devices["node"], devices["driver"], devices["state"], strict=True
-    ):
-        kinds.append(
-            0 if node > 3 else 1 if driver != gpu else 4 if state == 4 else 3 if state else 5
+    kinds = [
+        NODE
+        if node > 3
+        else CLASS
+        if driver != gpu
+        else TAINT
+        if state == 4
+        else TAKEN
+        if state
+        else WOULD_DO
+        for node, driver, state in zip(
+            devices["node"], devices["driver"], devices["state"], strict=True
         )
+    ]
     everything = len(kinds)
-    free = kinds.count(5)
+    free = kinds.count(WOULD_DO)
     funnel = [("in the fleet", everything), ("on the node", 8), ("of the class", 4), ("free", 3)]
     return {
         "cause": CAUSES[0][0],
@@ -223,17 +231,7 @@ def explanation(fleet: Answer) -> Answer:
             "request gpus: 3 of class gpu.example.com",
             "constraint matchAttribute numaNode",
         ],
-        "paint": {
-            "questions": [
-                "on another node",
-                "not of the class",
-                "selector",
-                "taken",
-                "tainted",
-                "would do",
-            ],
-            "devices": encode(kinds),
-        },
+        "paint": {"questions": QUESTIONS, "devices": encode(kinds)},
         "free": free,
     }
 

@@ -13,6 +13,11 @@
     const box = each.getBoundingClientRect();
     return !each.classList.contains("link") && each.type !== "range" && (box.width < 20 || box.height < 20);
   };
+  // In a sentence, a link may be as low as its line; alone in a row, another row is near.
+  const isCrowded = (each) => {
+    const isAlone = ![...each.parentElement.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    return isAlone && each.closest("li, dd") && each.getBoundingClientRect().height < 24;
+  };
   // The ratio of WCAG between a text and what is behind it; large or bold text may have less.
   const channels = (colour) => (colour.match(/[\d.]+/g) ?? []).map(Number);
   const light = (colour) => {
@@ -43,6 +48,9 @@
     "positive tabindex": shown(all("[tabindex]").filter((each) => each.tabIndex > 0)),
     "clickable but not a control": shown(all("div[onclick], span[onclick]")),
     "small targets": shown(all("button, select, input").filter(isSmall)),
+    "small links above each other": shown(all(".link").filter(isCrowded)),
+    "no first heading": all("h1").length === 1 ? [] : ["page"],
+    "lists of tabs with other children": shown(all("[role=tablist]").filter((each) => [...each.children].some((child) => child.getAttribute("role") !== "tab"))),
     "lists with other children": shown(all("ul, ol").filter((each) => [...each.children].some((child) => child.tagName !== "LI"))),
     "tables without a heading": shown(all("table").filter((each) => !each.querySelector("th"))),
     "wider than the window": document.documentElement.scrollWidth > innerWidth ? ["page"] : [],

@@ -68,7 +68,7 @@ def test_page_looks_as_recorded(
     else:
         wait_for_picture(page)
     if name == "question":
-        expect(page.get_by_role("button", name="would do")).to_be_visible()
+        expect(page.get_by_role("button", name="would do by itself")).to_be_visible()
     if name == "drained":
         expect(page.get_by_role("button", name="would be taken")).to_be_visible()
     compare(browser, name, picture(page, ".middle"))

@@ -61,6 +61,23 @@ def test_search_finds_a_device_by_parts_of_its_name(small: ContractServer, open_
     expect(page.get_by_role("heading", name="gpu-3")).to_be_visible()
 
 
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("node 2", "nodenode-2"),
+        ("node-2-gpu-3", "devicegpu.example.com/node-2/gpu-3"),
+        ("pod wait 1", "podresearch/wait-1"),
+    ],
+)
+def test_search_knows_kinds_and_parts_of_names(
+    text: str, first: str, small: ContractServer, open_page: Open
+) -> None:
+    page = open_page(small.url)
+    wait_for_picture(page)
+    page.get_by_role("combobox", name="Find").fill(text)
+    expect(page.get_by_role("option").first).to_contain_text(first)
+
+
 def test_arrow_keys_move_the_selection_and_tell_it(small: ContractServer, open_page: Open) -> None:
     page = open_page(small.url)
     wait_for_picture(page)
@@ -126,10 +143,10 @@ def test_table_says_what_the_map_is_painted_with(small: ContractServer, open_pag
     table = page.get_by_role("table", name="Devices of the fleet")
     expect(table.get_by_role("columnheader", name="Refused by")).to_be_visible()
     legend = page.get_by_role("group", name="Legend: Which question refused the device")
-    legend.get_by_role("button", name="would do").click()
+    legend.get_by_role("button", name="would do by itself").click()
     rows = table.locator("tbody tr:not(.filler)")
-    expect(rows.first).to_contain_text("would do")
-    count = int(legend.get_by_role("button", name="would do").locator("data").inner_text())
+    expect(rows.first).to_contain_text("would do by itself")
+    count = int(legend.get_by_role("button", name="would do by itself").locator("data").inner_text())
     expect(table).to_have_attribute("aria-rowcount", str(count + 1))
     page.keyboard.press("Escape")
     expect(table.get_by_role("columnheader", name="Refused by")).to_have_count(0)
@@ -205,7 +222,7 @@ def test_pending_pod_is_explained_and_its_fix_previewed(
     )
     expect(page.get_by_text("constraint matchAttribute numaNode")).to_be_visible()
     legend = page.get_by_role("group", name="Legend: Which question refused the device")
-    expect(legend.get_by_role("button", name="would do")).to_be_visible()
+    expect(legend.get_by_role("button", name="would do by itself")).to_be_visible()
     page.get_by_role("button", name=re.compile("ask for 2 instead of 3")).click()
     expect(page.get_by_role("group", name="Legend: What would change")).to_contain_text(
         "would be taken3"
@@ -214,6 +231,15 @@ def test_pending_pod_is_explained_and_its_fix_previewed(
     assert "whatif=fix+default/wait-0+1" in hash_of(page)
     page.keyboard.press("Escape")
     expect(legend).to_be_visible()
+
+
+def test_questions_differ_in_more_than_hue(small: ContractServer, open_page: Open) -> None:
+    gpus = range(0, 32, 2)
+    small.fleet["devices"]["state"][gpus[5]] = 4
+    page = open_page(f"{small.url}#pod=default/wait-0")
+    legend = page.get_by_role("group", name="Legend: Which question refused the device")
+    tainted = legend.get_by_role("button", name="tainted").locator(".swatch")
+    expect(tainted).to_have_class("swatch pattern-2")
 
 
 def test_drain_from_the_inspector_draws_ghosts(small: ContractServer, open_page: Open) -> None:
@@ -237,6 +263,44 @@ def test_link_with_changes_does_not_pass_for_the_fleet_as_it_is(
     banner.get_by_role("button", name="Show the fleet as it is").click()
     expect(banner).to_be_hidden()
     assert "whatif" not in hash_of(page)
+
+
+def test_change_names_a_node_by_part_of_its_name(
+    small: ContractServer, open_page: Open
+) -> None:
+    page = open_page(f"{small.url}#play=what-if")
+    page.get_by_label("What to change").fill("ode 2")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Changes that are tried")).to_contain_text("drain node-2")
+
+
+def test_next_change_takes_the_place_of_a_refused_one(
+    small: ContractServer, open_page: Open
+) -> None:
+    small.answers["what-if"] = lambda _: {"error": "there is no node b200", "code": "unusable"}
+    page = open_page(f"{small.url}#play=what-if")
+    value = page.get_by_label("What to change")
+    value.fill("b200")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("there is no node b200")).to_be_visible()
+    value.fill("node-2")
+    page.keyboard.press("Enter")
+    changes = page.get_by_label("Changes that are tried").get_by_role("listitem")
+    expect(changes).to_have_text(["drain node-2×"])
+
+
+@pytest.mark.parametrize(
+    ("key", "place"),
+    [("c", "cel-expression"), ("w", "whatif-value"), ("h", "moment")],
+    ids=str,
+)
+def test_key_of_a_pane_goes_to_its_field(
+    key: str, place: str, small: ContractServer, open_page: Open
+) -> None:
+    page = open_page(small.url)
+    wait_for_picture(page)
+    page.keyboard.press(key)
+    expect(page.locator(f"#{place}")).to_be_focused()
 
 
 def test_slices_of_an_upgraded_driver_are_pasted(small: ContractServer, open_page: Open) -> None:
@@ -368,6 +432,21 @@ def test_empty_fleet_says_why(forbidden: list[str], words: str, open_page: Open)
         page = open_page(server.url)
         expect(page.get_by_role("heading", name=words)).to_be_visible()
         expect(page.get_by_text("No pod waits.")).to_be_visible()
+    finally:
+        server.stop()
+
+
+def test_viewer_with_less_rights_is_told_what_that_means(open_page: Open) -> None:
+    server = ContractServer(fleet_of(4), forbidden=["pods", "resourceclaims"])
+    server.answers["explain"] = lambda _: {"error": "The pod is not held up.", "code": "unusable"}
+    try:
+        page = open_page(server.url)
+        note = page.get_by_text("You see a part of the cluster")
+        expect(note).to_contain_text("devices that others hold look free")
+        note.click()
+        expect(page.get_by_text("pods, resourceclaims")).to_be_visible()
+        page.get_by_role("button", name=re.compile("wait-1")).click()
+        expect(page.get_by_text("Others may hold what you may not see.")).to_be_visible()
     finally:
         server.stop()
 

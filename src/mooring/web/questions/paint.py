@@ -31,7 +31,7 @@ QUESTIONS: Final = (
     "blocked by counters",
     "tainted",
     "on a node that refuses the pod",
-    "would do",
+    "would do by itself",
 )
 CLASS, SELECTOR, UNUSABLE, TAKEN, COUNTERS, TAINT, NODE, WOULD_DO = range(len(QUESTIONS))
 ASKS_MAX: Final = 64  # of requests, including alternatives

@@ -103,17 +103,17 @@ const STATES = [
   ["missing", OUTLINE],
 ];
 
-// How the questions of an explanation look; one that is not listed takes a colour in turn.
-const QUESTIONS = {
-  "on another node": ["far", PLAIN],
-  "another node": ["far", PLAIN],
-  "not of the class": ["off", PLAIN],
-  selector: ["selector", STRIPES],
-  taken: ["taken", PLAIN],
-  tainted: ["tainted", CROSSES],
-  counters: ["counters", DOTS],
-  "would do": ["yes", PLAIN],
-};
+// How the questions of an explanation look, in the order of the server.
+const QUESTIONS = [
+  ["off", PLAIN],
+  ["selector", STRIPES],
+  ["unusable", DOTS],
+  ["taken", PLAIN],
+  ["counters", DOTS],
+  ["tainted", CROSSES],
+  ["far", OUTLINE],
+  ["yes", PLAIN],
+];
 
 /** Return {kinds, legend}: a number for each device, and what each number looks like. */
 export function paintOf(fleet, mode, theme, now) {
@@ -182,11 +182,7 @@ function patternOf(number) {
 
 /** How an explanation paints devices: by the question that refused them. */
 export function paintOfQuestions(kinds, questions, theme) {
-  let next = 0;
-  const legend = questions.map((label) => {
-    const [colour, pattern] = QUESTIONS[label] ?? [CATEGORIES[theme][(next++ * 5 + 3) % 12], STRIPES];
-    return entry(theme, label, colour, pattern);
-  });
+  const legend = questions.map((label, i) => entry(theme, label, ...QUESTIONS[i]));
   return counted(Uint16Array.from(kinds), legend);
 }
 

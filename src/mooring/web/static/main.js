@@ -22,12 +22,12 @@ function Header() {
   const fleet = store.currentFleet();
   const state = store.connection.value;
   return html`<header class="page-head">
-    <a class="brand" href="#" aria-label="Mooring: show all of the fleet">
+    <h1><a class="brand" href="#" aria-label="Mooring: show all of the fleet">
       <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
         <circle cx="10" cy="4" r="2.4" /><path d="M10 6.5V17M4 11c0 4 2.6 6 6 6s6-2 6-6M7 9h6" />
       </svg>
       Mooring
-    </a>
+    </a></h1>
     <span class="title" title=${session?.title ?? ""}>${session?.title ?? ""}</span>
     <span class="grow"></span>
     <${Search} />
@@ -43,10 +43,12 @@ function Play() {
   const toggle = (name) => (store.chosen.play.value = open === name ? "" : name);
   const Pane = PLAYS[open]?.[1];
   return html`<section class=${Pane ? "play open" : "play"} aria-label="Play">
-    <div class="tabs" role="tablist" aria-label="Play">
+    <div class="tabs">
+      <div role="tablist" aria-label="Play">
       ${Object.entries(PLAYS).map(
         ([name, [label]]) => html`<button type="button" role="tab" id=${`tab-${name}`} aria-selected=${open === name} aria-controls="play-pane" onClick=${() => toggle(name)}>${label}</button>`,
       )}
+      </div>
       <span class="grow"></span>
       <${Legend} />
     </div>
@@ -79,11 +81,22 @@ const PRESSED = {
   "?": () => (store.helpOpen.value = true),
   m: () => (store.chosen.view.value = "map"),
   t: () => (store.chosen.view.value = "table"),
-  c: () => (store.chosen.play.value = "cel"),
-  w: () => (store.chosen.play.value = "what-if"),
-  h: () => (store.chosen.play.value = "time"),
+  c: () => open("cel"),
+  w: () => open("what-if"),
+  h: () => open("time"),
   Escape: escape,
 };
+
+/** Open a pane, and go where it is typed or slid. */
+function open(pane) {
+  store.chosen.play.value = pane;
+  const enter = (frames) => {
+    const field = document.querySelector("#play-pane :is(textarea, input)");
+    if (field) field.focus();
+    else if (frames) requestAnimationFrame(() => enter(frames - 1)); // the history is being read
+  };
+  requestAnimationFrame(() => enter(60));
+}
 
 /** Close what is open, the innermost first. */
 function escape() {

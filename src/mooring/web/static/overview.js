@@ -80,7 +80,12 @@ function Spread({ fleet }) {
   // Half free is the most fragmented: too much is taken for a large request, too much free to waste.
   const waste = (here) => Math.min(here.free + here.partly, here.all - here.free) / here.all;
   fragmented.sort((a, b) => waste(b) - waste(a) || b.free - a.free || a.node - b.node);
-  return html`<h3>Nodes by free devices of ${row.name}</h3>
+  return html`<h3>Most fragmented nodes</h3>
+    <p class="quiet small">${fragmented.length ? `${many(fragmented.length, "node")} partly in use; free ${row.name}, by NUMA node` : "Every node is either free or full."}</p>
+    <ul class="plain">
+      ${fragmented.slice(0, NODES_MAX).map((here) => html`<${Fragmented} fleet=${fleet} here=${here} />`)}
+    </ul>
+    <h3>Nodes by free devices of ${row.name}</h3>
     <table class="spread">
       <caption class="unseen">How many nodes have how many free devices of ${row.name}</caption>
       <tbody>
@@ -92,25 +97,19 @@ function Spread({ fleet }) {
           </tr>`,
         )}
       </tbody>
-    </table>
-    <h3>Most fragmented <span class="quiet">${many(fragmented.length, "node")} partly in use</span></h3>
-    ${!fragmented.length && html`<p class="quiet">Every node is either free or full.</p>`}
-    <ul class="plain">
-      ${fragmented.slice(0, NODES_MAX).map(
-        ({ node, free, all, partly, numas }) => html`<li>
-          <button
-            type="button"
-            class="link"
-            onMouseEnter=${() => (store.highlighted.value = fleet.devicesOfNode(node))}
-            onMouseLeave=${() => (store.highlighted.value = null)}
-            onClick=${() => {
-              store.highlighted.value = null;
-              store.select("node", fleet.nodeName(node));
-              showNode(node);
-            }}
-          >${fleet.nodeName(node)}</button>
-          <span class="quiet">${free} of ${all} free${numas.size > 1 ? ` (${[...numas.values()].join(" + ")} by NUMA node)` : ""}${partly ? `, ${partly} partly` : ""}</span>
-        </li>`,
-      )}
-    </ul>`;
+    </table>`;
+}
+
+function Fragmented({ fleet, here: { node, free, all, partly, numas } }) {
+  const point = () => (store.highlighted.value = fleet.devicesOfNode(node));
+  const leave = () => (store.highlighted.value = null);
+  const show = () => {
+    leave();
+    store.select("node", fleet.nodeName(node));
+    showNode(node);
+  };
+  return html`<li>
+    <button type="button" class="link" onMouseEnter=${point} onMouseLeave=${leave} onFocus=${point} onBlur=${leave} onClick=${show}>${fleet.nodeName(node)}</button>
+    <span class="quiet">${numas.size > 1 ? [...numas.values()].join(" + ") : free} of ${all} free${partly ? `, ${partly} partly` : ""}</span>
+  </li>`;
 }

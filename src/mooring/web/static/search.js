@@ -10,29 +10,38 @@ const typed = signal("");
 const active = signal(0);
 const isOpen = signal(false);
 
-const found = computed(() => {
-  const fleet = store.currentFleet();
-  const words = typed.value.toLowerCase().split(/[\s/]+/).filter(Boolean);
-  if (!fleet || !words.length) return [];
-  const matches = [
-    ...search(words, fleet.nodes.name.length, "node", (row) => fleet.nodeName(row)),
-    ...search(words, fleet.pods.name.length, "pod", (row) => fleet.podId(row)),
-    ...search(words, fleet.claims.name.length, "claim", (row) => fleet.claimId(row)),
-    ...search(words, fleet.deviceCount, "device", (row) => fleet.deviceId(row)),
-  ];
-  // What is named exactly so comes first, then what begins so.
-  return matches.sort((a, b) => a.rank - b.rank).slice(0, FOUND_MAX);
-});
+const KINDS = {
+  node: (fleet) => [fleet.nodes.name.length, (row) => fleet.nodeName(row)],
+  pod: (fleet) => [fleet.pods.name.length, (row) => fleet.podId(row)],
+  claim: (fleet) => [fleet.claims.name.length, (row) => fleet.claimId(row)],
+  device: (fleet) => [fleet.deviceCount, (row) => fleet.deviceId(row)],
+};
 
-function search(words, count, kind, nameOf) {
+const found = computed(() => find(store.currentFleet(), typed.value).slice(0, FOUND_MAX));
+
+/** Return what has all words in its kind and name; if nothing has, what has all their parts: node-2 is dgx-h100-2. */
+export function find(fleet, text, kinds = Object.keys(KINDS)) {
+  const lower = text.toLowerCase();
+  for (const separator of [/[\s/]+/, /[^a-z0-9]+/]) {
+    const words = lower.split(separator).filter(Boolean);
+    if (!fleet || !words.length) continue;
+    const matches = kinds.flatMap((kind) => search(words, kind, ...KINDS[kind](fleet)));
+    // What is named exactly so comes first, then what begins or ends so.
+    if (matches.length) return matches.sort((a, b) => a.rank - b.rank);
+  }
+  return [];
+}
+
+function search(words, kind, count, nameOf) {
   const matches = [];
   const last = words.at(-1);
+  const rest = words.filter((word) => word !== kind);
   for (let row = 0; row < count; row++) {
     const id = nameOf(row);
     const lower = id.toLowerCase();
-    if (id === "/" || !words.every((word) => lower.includes(word))) continue;
+    if (id === "/" || !rest.every((word) => lower.includes(word))) continue;
     const name = lower.slice(lower.lastIndexOf("/") + 1);
-    const rank = name === last ? 0 : name.startsWith(last) ? 1 : 2;
+    const rank = name === last ? 0 : name.startsWith(last) || name.endsWith(`-${last}`) ? 1 : 2;
     if (rank === 0 || matches.length < 400) matches.push({ kind, id, row, rank });
     if (matches.length >= 2000) break;
   }
@@ -48,7 +57,7 @@ function noteOf({ kind, row }) {
     return node ? `on ${node}` : POD_STATES[fleet.pods.state[row]];
   }
   const pod = fleet.claims.pod[kind === "claim" ? row : fleet.firstClaim(row)] ?? -1;
-  if (pod >= 0) return `held by ${fleet.podId(pod)}`;
+  if (pod >= 0) return `${kind === "claim" ? "of" : "held by"} ${fleet.podId(pod)}`;
   return kind === "device" ? DEVICE_STATES[fleet.devices.state[row]] : "";
 }
 

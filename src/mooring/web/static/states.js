@@ -73,5 +73,8 @@ export function Banner() {
 export function Rights() {
   const forbidden = (session.value?.forbidden ?? []).filter((kind) => kind !== "resourceslices");
   if (!forbidden.length) return null;
-  return html`<p class="note">You may not list ${forbidden.join(", ")} in all namespaces: what you may not see is not shown here.</p>`;
+  return html`<details class="note">
+    <summary>You see a part of the cluster${forbidden.includes("resourceclaims") ? ": devices that others hold look free" : ""}.</summary>
+    You may not list in all namespaces: ${forbidden.join(", ")}.
+  </details>`;
 }

@@ -111,6 +111,7 @@ function Track({ all, here }) {
       )}
     </div>
     <input
+      id="moment"
       type="range"
       min="0"
       max=${NOTCHES}

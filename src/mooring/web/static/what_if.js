@@ -1,6 +1,8 @@
 /** What-if: changes that are tried out on a copy of the fleet; nothing is written. */
 import { html, signal, effect, untracked } from "./vendor.js";
 import { ask, isFile, pose } from "./api.js";
+import { shown } from "./fleet.js";
+import { find } from "./search.js";
 import * as store from "./store.js";
 import { many } from "./words.js";
 
@@ -56,6 +58,7 @@ export function tryFix(pod, number) {
 
 export function tryChange(change) {
   const known = store.chosen.whatif.value.startsWith("fix ") ? [] : changesOf(store.chosen.whatif.value);
+  if (store.preview.value?.state === "failed") known.pop(); // the next try takes the place of what was refused
   if (!known.includes(change)) known.push(change);
   store.chosen.whatif.value = known.join("\n\n");
   store.chosen.play.value = "what-if";
@@ -87,6 +90,14 @@ function suggested() {
   return "";
 }
 
+/** What is named so, or what only one thing's name can mean; what follows `=` stays. */
+function meant(of, given) {
+  const [name] = given.split("=");
+  const matches = ["profile", "yaml"].includes(of) ? [] : find(shown.value.after, name, [of]);
+  const best = matches.filter((each) => each.rank === matches[0].rank);
+  return best.length === 1 && !matches.some((each) => each.id === name) ? best[0].id + given.slice(name.length) : given;
+}
+
 function submit(event) {
   event.preventDefault();
   const given = (value.value || suggested()).trim();
@@ -96,7 +107,7 @@ function submit(event) {
   const { of } = VERBS[verb.value];
   const isWhole = of === "yaml" || /=/.test(given);
   // An empty line is between changes.
-  const whole = of === "yaml" ? given.replace(/\n\s*\n/g, "\n") : given;
+  const whole = of === "yaml" ? given.replace(/\n\s*\n/g, "\n") : meant(of, given);
   tryChange(`${verb.value} ${whole}${isWhole ? "" : suffix}`);
   value.value = "";
 }

@@ -3,8 +3,8 @@ import { computed, signal } from "./vendor.js";
 import { chosen, fleet, session } from "./store.js";
 
 const TICK_MS = 10000;
-const tick = signal(0);
-setInterval(() => tick.value++, TICK_MS);
+const tick = signal(Date.now()); // one moment for all ages
+setInterval(() => (tick.value = Date.now()), TICK_MS);
 
 // How far the clock of the source is ahead of ours when its session was read.
 const ahead = computed(() => (Date.parse(session.value?.now) || Date.now()) - Date.now());
@@ -14,7 +14,7 @@ export function nowOf() {
   const shown = fleet.value?.time;
   if (chosen.at.value && shown) return Date.parse(shown) / 1000;
   if (!session.value?.live) return Date.parse(session.value?.now ?? shown) / 1000 || Date.now() / 1000;
-  return tick.value >= 0 ? (Date.now() + ahead.value) / 1000 : 0;
+  return (tick.value + ahead.value) / 1000;
 }
 
 /** Return an age as kubectl writes it: 45s, 12m, 3h, 5d. */
