@@ -21,6 +21,7 @@ from mooring.api.resource.v1 import (
 from mooring.apiserver.auth.access import Decision, NoOpinion
 from mooring.apiserver.auth.users import User
 from mooring.apiserver.http.messages import StreamingResponse
+from mooring.insight.history import Change, History
 from mooring.web.asking import Asking
 from mooring.web.door import UserRights
 from mooring.web.errors import BusyError, DeadlineError, UnusableError
@@ -34,9 +35,10 @@ from mooring.web.questions.paint import painted
 from mooring.web.questions.what_if import what_if_answer
 from mooring.web.rights import ALL, Rights
 from mooring.web.view import KEEP_ALIVE, VIEWS_MAX, Views
+from tests.insight.history.changes import at
 from tests.insight.topologies import device, node, slice_of
 from tests.web.asked import Visitor, at_page
-from tests.web.fleets import CONTEXT, NOW, SMALL, feed_of, holding, machine, waiting
+from tests.web.fleets import CONTEXT, GPUS, NOW, SMALL, feed_of, holding, machine, waiting
 
 
 def until(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[], Any]:
@@ -158,6 +160,15 @@ def test_a_pod_is_explained_while_another_question_has_the_kept_cluster() -> Non
 # --- who may see what, and for how long -------------------------------------------------------
 
 
+# Names the claim of another namespace, by a part of its name.
+POD_OF_OTHERS = """apiVersion: v1
+kind: Pod
+metadata: {name: pry, namespace: team}
+spec:
+  containers: [{name: c, image: i}]
+  resourceClaims: [{name: c, resourceClaimName: claim}]"""
+
+
 def limited(**namespaces: str) -> Rights:
     """Return the rights to list some kinds in one namespace only."""
     return Rights(tuple((kind, frozenset({name})) for kind, name in sorted(namespaces.items())))
@@ -189,6 +200,61 @@ def test_events_of_an_object_are_for_who_may_list_events() -> None:
     read: list[tuple[str, str, str]] = []
     feed = feed_of(SMALL)
     feed.read_events = events
+    at_page(feed, scenario, Access(name_of=str, rights_of=rights_of))
+
+
+PRY = [
+    "drain n1",
+    "cordon n1",
+    "remove-node n1",
+    "taint-node n1=a:NoExecute",
+    "taint-device gpu.example.com/n1/gpu-0=a:NoExecute",
+    "add-profile dgx-h100=1",
+    "delete-pod team/hidd",
+    "delete-claim team/hidd",
+    "delete-pod mine/hidd",
+    f"add {POD_OF_OTHERS}",
+]
+
+
+def test_no_answer_names_what_a_viewer_may_not_see() -> None:
+    hidden = holding("hidden-claim", "gpu-0", pods=("hidden-pod",))
+    theirs = [*waiting("hidden-wait"), hidden, *waiting("own", namespace="mine")]
+    changes = [
+        Change(3, at(3), (GPUS, *machine("n1"), *theirs)),
+        Change(5, at(5), (holding("hidden-claim", "gpu-1", pods=("hidden-pod",)),)),
+        Change(9, at(9), (*machine("n2"),), (("Pod", "team", "hidden-wait"),)),
+    ]
+    history = History(changes)
+    feed = Feed(SourceFacts("x", "recording"), CONTEXT, history=history)
+    feed.publish(history.snapshot().objects(), revision=9, time=at(9))
+    kinds = ("Pod", "ResourceClaim", "Namespace", "Event", "ResourceQuota", "Deployment")
+    rights = limited(**dict.fromkeys(kinds, "mine"))
+
+    async def rights_of(_: str) -> Rights:
+        return rights
+
+    async def scenario(visitor: Visitor) -> None:
+        answers = [await visitor.get("/session"), await visitor.get("/history")]
+        for moment in ("", "3", "5", "9"):
+            shown = [("at", moment)] if moment else []
+            query = "".join(f"&{key}={value}" for key, value in shown)
+            answers += [await visitor.get(f"/fleet?of=all{query}")]
+            device = f"/device?driver=gpu.example.com&pool=n1&name=gpu-0{query}"
+            answers += [await visitor.get(device)]
+            node = f"/object?kind=Node&namespace=&name=n1{query}"
+            answers += [await visitor.get(node)]
+            asked = [
+                ("/explain", {"namespace": "mine", "name": "own"}),
+                ("/what-if", {"fix": {"namespace": "mine", "name": "own", "number": 1}}),
+                ("/cel", {"expression": 'device.driver == "gpu.example.com"'}),
+                *(("/what-if", {"changes": [each]}) for each in PRY),
+            ]
+            answers += [await visitor.ask(path, {**body, **dict(shown)}) for path, body in asked]
+        texts = [str(answer) for _, answer in answers]
+        assert [each for each in texts if "hidden" in each] == []
+        assert sum(status == 200 for status, _ in answers) > len(answers) / 2
+
     at_page(feed, scenario, Access(name_of=str, rights_of=rights_of))
 
 
