@@ -436,6 +436,29 @@ def test_empty_fleet_says_why(forbidden: list[str], words: str, open_page: Open)
         server.stop()
 
 
+def test_narrow_window_shows_everything_below_each_other(
+    small: ContractServer, open_page: Open
+) -> None:
+    page = open_page(f"{small.url}#pod=default/wait-0&play=what-if", width=390)
+    wait_for_picture(page)
+    places = [
+        page.get_by_role("combobox", name="Find"),
+        page.get_by_role("group", name="Zoom"),
+        page.locator("canvas"),
+        page.get_by_text("constraint matchAttribute numaNode"),
+        page.get_by_role("heading", name="Fleet", exact=True),
+        page.get_by_role("tablist"),
+        page.get_by_role("group", name=re.compile("^Legend")),
+        page.get_by_label("What to change"),
+    ]
+    boxes = [box for place in places if (box := place.bounding_box())]
+    assert len(boxes) == len(places)
+    ends = [box["y"] + box["height"] for box in boxes]
+    assert all(end <= box["y"] + 1 for end, box in zip(ends, boxes[1:], strict=False))
+    assert boxes[0]["width"] > 300
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
 def test_viewer_with_less_rights_is_told_what_that_means(open_page: Open) -> None:
     server = ContractServer(fleet_of(4), forbidden=["pods", "resourceclaims"])
     server.answers["explain"] = lambda _: {"error": "The pod is not held up.", "code": "unusable"}
@@ -446,7 +469,7 @@ def test_viewer_with_less_rights_is_told_what_that_means(open_page: Open) -> Non
         note.click()
         expect(page.get_by_text("pods, resourceclaims")).to_be_visible()
         page.get_by_role("button", name=re.compile("wait-1")).click()
-        expect(page.get_by_text("Others may hold what you may not see.")).to_be_visible()
+        expect(page.get_by_text("others may hold its devices")).to_be_visible()
     finally:
         server.stop()
 

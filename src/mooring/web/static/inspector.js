@@ -48,7 +48,8 @@ export function Inspector() {
   </section>`;
 }
 
-function Head({ kind, title, subtitle, state, show }) {
+/** What is inspected; `change` is a what-if about it, and what happens to it. */
+function Head({ kind, title, subtitle, state, show, change: [change, done] = [] }) {
   return html`<header class="column-head inspected">
       <div>
         <span class="kind">${kind}</span>
@@ -60,6 +61,7 @@ function Head({ kind, title, subtitle, state, show }) {
     <p class="state-line">
       ${state}
       ${show && html`<button type="button" class="link" onClick=${show}>Show on the map</button>`}
+      ${change && html`<button type="button" class="link" onClick=${() => tryChange(change)}>What if it were ${done}?</button>`}
     </p>`;
 }
 
@@ -217,6 +219,7 @@ function Device({ fleet, id }) {
       subtitle=${`${fleet.text(devices.driver, device)} / ${fleet.text(devices.pool, device)}`}
       state=${html`<span class=${`chip-state state-${state}`}>${DEVICE_STATES[state]}</span>${state === 2 && html`<span>${devices.used[device] / 10} % used</span>`}`}
       show=${() => showDevice(device)}
+      change=${[`taint-device ${id}=tried:NoExecute`, "tainted"]}
     />
     <p class="unseen">${sentenceOf(fleet, device)}</p>
     <h3>Held by</h3>
@@ -246,7 +249,6 @@ function Device({ fleet, id }) {
       ["Partition of", devices.parent[device] >= 0 ? html`<${DeviceLink} fleet=${fleet} device=${devices.parent[device]} />` : ""],
     ]} />
     ${parts.length > 0 && html`<${Partitions} fleet=${fleet} parts=${parts} />`}
-    <p class="links"><button type="button" class="link" onClick=${() => tryChange(`taint-device ${id}=tried:NoExecute`)}>What if it were tainted?</button></p>
     <${DeviceDetails} />`;
 }
 
@@ -278,6 +280,7 @@ function Node({ fleet, id }) {
       subtitle=${fleet.text(fleet.nodes.zone, node) && `zone ${fleet.text(fleet.nodes.zone, node)}`}
       state=${html`<span class="chip-state">${NODE_STATES[fleet.nodes.state[node]]}</span>`}
       show=${() => showNode(node)}
+      change=${[`drain ${id}`, "drained"]}
     />
     <h3>Devices</h3>
     <table class="small-table">
@@ -288,7 +291,6 @@ function Node({ fleet, id }) {
     <ul class="plain">
       ${pods.slice(0, LIST_MAX).map((pod) => html`<li><${PodLink} fleet=${fleet} pod=${pod} /> <span class="quiet">${many(fleet.devicesOfPod(pod).length, "device")}</span></li>`)}
     </ul>
-    <p class="links"><button type="button" class="link" onClick=${() => tryChange(`drain ${id}`)}>What if it were drained?</button></p>
     <${Details} />`;
 }
 
@@ -316,6 +318,7 @@ function Claim({ fleet, id }) {
       subtitle=${`namespace ${id.split("/")[0]}`}
       state=${html`<span class="chip-state">${devices.length ? "allocated" : "not allocated"}</span>`}
       show=${devices.length ? () => showDevice(devices[0]) : null}
+      change=${[`delete-claim ${id}`, "deleted"]}
     />
     <${Facts} facts=${[
       ["Pod", pod >= 0 ? html`<${PodLink} fleet=${fleet} pod=${pod} />` : "none"],
@@ -323,7 +326,6 @@ function Claim({ fleet, id }) {
     ]} />
     <h3>${many(devices.length, "device")}</h3>
     <${DeviceLinks} fleet=${fleet} devices=${devices} />
-    <p class="links"><button type="button" class="link" onClick=${() => tryChange(`delete-claim ${id}`)}>What if it were deleted?</button></p>
     <${Details} />`;
 }
 
@@ -339,6 +341,7 @@ function Pod({ fleet, id }) {
       subtitle=${`namespace ${id.split("/")[0]}`}
       state=${html`<span class=${`chip-state pod-${state}`}>${POD_STATES[state]}</span>`}
       show=${devices.length ? () => showDevice(devices[0]) : null}
+      change=${state > 0 ? [`delete-pod ${id}`, "deleted"] : []}
     />
     ${state === 0 && store.chosen.pod.value !== id && html`<p class="links"><button type="button" class="primary" onClick=${() => (store.chosen.pod.value = id)}>Why is it pending?</button></p>`}
     <${Facts} facts=${[
@@ -347,6 +350,5 @@ function Pod({ fleet, id }) {
       ["Claims", claims.length ? html`<ul class="plain">${claims.map((claim) => html`<li><${ClaimLink} fleet=${fleet} claim=${claim} /></li>`)}</ul>` : "none"],
     ]} />
     ${devices.length > 0 && html`<h3>${many(devices.length, "device")}</h3><${DeviceLinks} fleet=${fleet} devices=${devices} />`}
-    ${state > 0 && html`<p class="links"><button type="button" class="link" onClick=${() => tryChange(`delete-pod ${id}`)}>What if it were deleted?</button></p>`}
     <${Details} />`;
 }

@@ -33,7 +33,7 @@ function Header() {
     <${Search} />
     <span class="grow"></span>
     ${fleet && html`<span class=${`connection ${state}`} role="status"><i aria-hidden="true"></i>${STATES[state] ?? (session.live ? "past" : session.source)}<span class="quiet">${state === "live" ? "last change" : "as of"}</span><time>${clock(Date.parse(fleet.time))}</time></span>`}
-    ${session?.user && html`<span class="user" title="You see what this user may see">${session.user}</span>`}
+    ${session?.user && html`<span class="user" title=${`You see what ${session.user} may see`}>${session.user}</span>`}
     <button type="button" class="round" aria-label="Help and keyboard" title="Help (?)" onClick=${() => (store.helpOpen.value = true)}>?</button>
   </header>`;
 }

@@ -109,7 +109,7 @@ function Fragmented({ fleet, here: { node, free, all, partly, numas } }) {
     showNode(node);
   };
   return html`<li>
-    <button type="button" class="link" onMouseEnter=${point} onMouseLeave=${leave} onFocus=${point} onBlur=${leave} onClick=${show}>${fleet.nodeName(node)}</button>
+    <button type="button" class="link" onMouseEnter=${point} onMouseLeave=${leave} onFocus=${point} onBlur=${leave} onClick=${show}>${fleet.nodeName(node)}</button>${" "}
     <span class="quiet">${numas.size > 1 ? [...numas.values()].join(" + ") : free} of ${all} free${partly ? `, ${partly} partly` : ""}</span>
   </li>`;
 }

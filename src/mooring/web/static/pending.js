@@ -111,7 +111,7 @@ function Explanation({ fleet, pods }) {
     ${pods.length > 1 && html`<${Siblings} pods=${pods} pod=${pod} />`}
     ${(!asked || asked.state === "loading") && !answer && html`<p class="quiet loading" role="status">Explaining ${pod} …</p>`}
     ${asked?.state === "failed" &&
-    html`<p class="note" role="alert">${asked.error}${store.session.value?.forbidden?.includes("resourceclaims") && " Others may hold what you may not see."}</p>
+    html`<p class="note" role="alert">${asked.error}${store.session.value?.forbidden?.includes("resourceclaims") && " As far as you may see: others may hold its devices."}</p>
       <button type="button" onClick=${() => explainAgain(pod)}>Ask again</button>`}
     ${answer && html`<${Stale} fleet=${fleet} pod=${pod} answer=${answer} />`}
     ${answer && html`<${Answer} fleet=${fleet} pod=${pod} answer=${answer} />`}
