@@ -180,10 +180,9 @@ function DeviceDetails() {
     ${answer?.yaml && html`<details><summary>YAML</summary><pre class="yaml" tabindex="0">${answer.yaml}</pre></details>`}`;
 }
 
-/** A qualified name may break after its domain. */
+/** A qualified name may break after its domain, and before its words. */
 function breakable(name) {
-  const [domain, rest] = name.split("/");
-  return rest ? html`${domain}/<wbr />${rest}` : name;
+  return name.split(/(?<=\/)|(?=[A-Z][a-z])/).map((part) => html`${part}<wbr />`);
 }
 
 function Meter({ name, used, total, note }) {
@@ -229,10 +228,11 @@ function Device({ fleet, id }) {
         const claim = fleet.holdings.claim[row];
         const pod = fleet.claims.pod[claim];
         const share = fleet.holdings.share[row];
+        const since = age(fleet.claims.created[claim]);
         return html`<li>
           ${pod >= 0 && html`<span>pod</span> <${PodLink} fleet=${fleet} pod=${pod} />`}
           <span>claim</span> <${ClaimLink} fleet=${fleet} claim=${claim} />
-          <span class="quiet">${share === 0 ? "admin access" : share < 1000 ? `${share / 10} %` : ""} ${age(fleet.claims.created[claim])}</span>
+          <span class="quiet">${share === 0 ? "admin access" : share < 1000 ? `${share / 10} %` : ""} ${since && `${since} old`}</span>
         </li>`;
       })}
     </ul>
