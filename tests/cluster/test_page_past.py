@@ -199,3 +199,23 @@ def test_large_values_shorten_the_past(tmp_path: Path, monkeypatch: pytest.Monke
         assert await fleet_at(cluster, found["last"]) == await cluster.fleet("root")
 
     at_cluster(tmp_path, scenario)
+
+
+def test_history_begins_no_earlier_than_what_it_shows(tmp_path: Path) -> None:
+    """A write need not tell its time: that of a lease tells when the node came."""
+
+    async def scenario(cluster: Cluster, client: Client, clock: Clock) -> None:
+        clock.minutes = 1
+        spec = PodSpec(containers=(Container(name="main", image="none"),))
+        await client.write(Create(Pod(metadata=meta("waits", "default"), spec=spec)))
+        store = cluster.made.context.registry.store
+        await store.compact(await store.revision())
+        clock.minutes = 0
+        for name in ("early", "earlier"):
+            await client.write(Create(DeviceClass(metadata=meta(name))))
+        found = await history(cluster)
+        (mark,) = [mark for mark in found["marks"] if mark["name"] == "waits"]
+        assert mark["time"] == str(clock.after(1))
+        assert found["points"][0][1] >= clock.after(1).instant.timestamp() * 1000
+
+    at_cluster(tmp_path, scenario)

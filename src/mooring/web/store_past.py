@@ -6,7 +6,7 @@
 A store knows revisions and no times. Each write leaves one in its object: that of its creation or
 of a field manager. So a change happened at the newest time that was written until then; the leases
 of nodes, which are renewed every few seconds, keep it going. Deletions take the time of the write
-before them.
+before them, and the first state takes the newest time in it.
 
 It is read when it is asked for, so that it is not in the way of the first picture and the first
 questions, or a while later, before the store compacts it.
@@ -135,8 +135,9 @@ class _Reader:
         try:
             batch = await watch.batch()
             values = await self._state(store, begin)
+            newest = self._time
             await asyncio.to_thread(self._take, batch, end)
-            first = self.changes[0].time if self.changes else self._until
+            first = newest or (self.changes[0].time if self.changes else self._until)
             self.changes.insert(0, Change(begin, first, tuple(values)))
             await self._follow(watch, batch, end)
         finally:
@@ -158,8 +159,13 @@ class _Reader:
         return found
 
     def _values(self, resource: Resource, entries: Iterable[Entry]) -> list[Any]:
-        values = (self._value(resource, entry) for entry in entries)
-        return [value for value in values if value is not None]
+        values = []
+        for entry in entries:
+            self._note_time(entry.value)
+            value = self._value(resource, entry)
+            if value is not None:
+                values.append(value)
+        return values
 
     def _value(self, resource: Resource, entry: Entry) -> Any:
         """Return the object of an entry, None if it cannot be read."""
