@@ -244,7 +244,7 @@ def test_no_answer_names_what_a_viewer_may_not_see() -> None:
             answers += [await visitor.get(device)]
             node = f"/object?kind=Node&namespace=&name=n1{query}"
             answers += [await visitor.get(node)]
-            asked = [
+            asked: list[tuple[str, dict[str, Any]]] = [
                 ("/explain", {"namespace": "mine", "name": "own"}),
                 ("/what-if", {"fix": {"namespace": "mine", "name": "own", "number": 1}}),
                 ("/cel", {"expression": 'device.driver == "gpu.example.com"'}),

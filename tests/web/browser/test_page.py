@@ -146,7 +146,9 @@ def test_table_says_what_the_map_is_painted_with(small: ContractServer, open_pag
     legend.get_by_role("button", name="would do by itself").click()
     rows = table.locator("tbody tr:not(.filler)")
     expect(rows.first).to_contain_text("would do by itself")
-    count = int(legend.get_by_role("button", name="would do by itself").locator("data").inner_text())
+    count = int(
+        legend.get_by_role("button", name="would do by itself").locator("data").inner_text()
+    )
     expect(table).to_have_attribute("aria-rowcount", str(count + 1))
     page.keyboard.press("Escape")
     expect(table.get_by_role("columnheader", name="Refused by")).to_have_count(0)
@@ -265,11 +267,13 @@ def test_link_with_changes_does_not_pass_for_the_fleet_as_it_is(
     assert "whatif" not in hash_of(page)
 
 
-def test_change_names_a_node_by_part_of_its_name(
-    small: ContractServer, open_page: Open
-) -> None:
+def test_change_names_a_node_by_part_of_its_name(small: ContractServer, open_page: Open) -> None:
     page = open_page(f"{small.url}#play=what-if")
-    page.get_by_label("What to change").fill("ode 2")
+    value = page.get_by_label("What to change")
+    value.fill("node")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Which one? node-0, node-1, node-2, node-3")).to_be_visible()
+    value.fill("ode 2")
     page.keyboard.press("Enter")
     expect(page.get_by_label("Changes that are tried")).to_contain_text("drain node-2")
 

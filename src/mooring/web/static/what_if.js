@@ -90,12 +90,19 @@ function suggested() {
   return "";
 }
 
-/** What is named so, or what only one thing's name can mean; what follows `=` stays. */
+// What the fleet has all of; it does not have pods without claims.
+const FINDS = { node: "findNode", device: "findDevice", claim: "findClaim" };
+
+/** Return what is named so, or by parts; "" if that can be several. */
 function meant(of, given) {
-  const [name] = given.split("=");
-  const matches = ["profile", "yaml"].includes(of) ? [] : find(shown.value.after, name, [of]);
+  const [name] = given.split("="); // a taint may follow
+  const fleet = shown.value.after;
+  if (!FINDS[of] || fleet[FINDS[of]](name) >= 0) return given;
+  const matches = find(fleet, name, [of]);
   const best = matches.filter((each) => each.rank === matches[0].rank);
-  return best.length === 1 && !matches.some((each) => each.id === name) ? best[0].id + given.slice(name.length) : given;
+  if (!best.length) return given;
+  if (best.length > 1) refusal.value = `Which one? ${best.map((each) => each.id).join(", ")}`;
+  return best.length > 1 ? "" : best[0].id + given.slice(name.length);
 }
 
 function submit(event) {
@@ -108,6 +115,7 @@ function submit(event) {
   const isWhole = of === "yaml" || /=/.test(given);
   // An empty line is between changes.
   const whole = of === "yaml" ? given.replace(/\n\s*\n/g, "\n") : meant(of, given);
+  if (!whole) return;
   tryChange(`${verb.value} ${whole}${isWhole ? "" : suffix}`);
   value.value = "";
 }
