@@ -205,6 +205,11 @@ def test_a_change_that_cannot_be_is_refused(moment: ShownMoment, change: str) ->
         what_if_answer(moment, [change])
 
 
+def test_a_change_of_nothing_says_what_is_missing(moment: ShownMoment) -> None:
+    with pytest.raises(BadQuestionError, match=r"^'drain': name what to change\.$"):
+        what_if_answer(moment, ["drain"])
+
+
 @settings(max_examples=50)
 @given(st.lists(st.text(max_size=20), max_size=3))
 def test_words_of_any_kind_are_an_answer_or_an_error(changes: list[str]) -> None:

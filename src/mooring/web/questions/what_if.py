@@ -80,7 +80,9 @@ def _changes(text: str, words: ChangeWords, moment: ShownMoment) -> Iterator[Clu
             raise UnusableError(f"{word}: {error}") from None
         return
     known_words = [each.replace("_", "-") for each in words.words]
-    if word not in known_words or not value:
+    if word in known_words and not value:
+        raise BadQuestionError(f"{word!r}: name what to change.")
+    if word not in known_words:
         known = ", ".join([*known_words, ADD, REPLACE_SLICES])
         raise BadQuestionError(f"{text[:80]!r} is not a change; changes begin with {known}.")
     try:
