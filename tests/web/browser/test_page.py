@@ -409,6 +409,7 @@ def test_lost_server_is_said_and_found_again(small: ContractServer, open_page: O
         page.wait_for_timeout(10)
     small.stop()
     expect(page.locator(".banner")).to_contain_text("Reconnecting. This is the fleet of 12:00:00")
+    expect(page.locator(".banner")).to_contain_text("After a restart, moor ui prints a new link")
     small.start()
     page.get_by_role("button", name="Try now").click()
     expect(page.locator(".banner")).to_have_count(0)

@@ -48,7 +48,7 @@ export function Banner() {
   if (!fleet.value) return null;
   if (connection.value === "reconnecting") {
     return html`<div class="banner warn" role="status">
-      <span><b>Reconnecting.</b> This is the fleet of ${clock(Date.parse(fleet.value.time))}; ${failure.value.toLowerCase()}</span>
+      <span><b>Reconnecting.</b> This is the fleet of ${clock(Date.parse(fleet.value.time))}; ${failure.value.toLowerCase()} After a restart, <code>moor ui</code> prints a new link.</span>
       <button type="button" onClick=${() => reconnect()}>Try now</button>
     </div>`;
   }
