@@ -223,7 +223,7 @@ def _too_few(case: DeviceCase, found: Compared) -> str:
         if each.wanted > most > 0:
             return (
                 f"request {each.name} wants {each.wanted} devices with one {found.attribute}, but "
-                f"at most {most} {_have(most)} the same ({_element_text(value)})"
+                f"at most {most} {_have(most)} the same ({_said(found, value)})"
                 f"{_set_aside(case, found)}"
             )
     total = sum(each.wanted for each in found.requests if each.place.alternative is None)
@@ -234,9 +234,14 @@ def _too_few(case: DeviceCase, found: Compared) -> str:
         names = listed([each.name for each in found.requests])
         return (
             f"requests {names} want {total} devices with one {found.attribute}, but at most "
-            f"{most} {_have(most)} the same ({_element_text(value)}){_set_aside(case, found)}"
+            f"{most} {_have(most)} the same ({_said(found, value)}){_set_aside(case, found)}"
         )
     return ""
+
+
+def _said(found: Compared, value: Element) -> str:
+    """Return a value with the name of its attribute: `numaNode 0`."""
+    return f"{found.attribute.rpartition('/')[2]} {_element_text(value)}"
 
 
 def _have(number: int) -> str:
