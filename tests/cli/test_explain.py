@@ -44,7 +44,8 @@ def test_a_pod_is_explained_down_to_the_device() -> None:
     assert text.endswith("pod default/training-0 gets node dgx-h100-0 with 4 devices\n")
     assert text.startswith(
         "pod default/training-1: request gpus wants 3 devices with one "
-        "resource.kubernetes.io/numaNode, but at most 2 have the same (numaNode 0)\n"
+        "resource.kubernetes.io/numaNode, but of the free ones at most 2 have the same "
+        "(numaNode 0)\n"
         "  fix 1: ask for 2 instead of 3 in request gpus → gets node dgx-h100-0\n"
         "  fix 2: run 1 replica of Deployment training instead of 2\n"
         "  fix 3 (advice): wait until claim notebook-0-gpu-0 of pod notebook-0, claim "

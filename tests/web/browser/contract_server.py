@@ -135,7 +135,7 @@ CAUSES = [
     (
         (
             "request gpus wants 3 devices with one resource.kubernetes.io/numaNode, "
-            "but at most 2 have the same (numaNode 0)"
+            "but of the free ones at most 2 have the same (numaNode 0)"
         ),
         "3 gpu.example.com",
     ),

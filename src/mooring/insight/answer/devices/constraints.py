@@ -11,7 +11,7 @@ too few different values        which there are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from mooring.api.gates import Gate
@@ -223,7 +223,7 @@ def _too_few(case: DeviceCase, found: Compared) -> str:
         if each.wanted > most > 0:
             return (
                 f"request {each.name} wants {each.wanted} devices with one {found.attribute}, but "
-                f"at most {most} {_have(most)} the same ({_said(found, value)})"
+                f"{_at_most(case, [each])} {most} {_have(most)} the same ({_said(found, value)})"
                 f"{_set_aside(case, found)}"
             )
     total = sum(each.wanted for each in found.requests if each.place.alternative is None)
@@ -233,10 +233,18 @@ def _too_few(case: DeviceCase, found: Compared) -> str:
     if len(found.requests) > 1 and total > most:
         names = listed([each.name for each in found.requests])
         return (
-            f"requests {names} want {total} devices with one {found.attribute}, but at most "
-            f"{most} {_have(most)} the same ({_said(found, value)}){_set_aside(case, found)}"
+            f"requests {names} want {total} devices with one {found.attribute}, but "
+            f"{_at_most(case, found.requests)} {most} {_have(most)} the same "
+            f"({_said(found, value)}){_set_aside(case, found)}"
         )
     return ""
+
+
+def _at_most(case: DeviceCase, requests: Iterable[ComparedRequest]) -> str:
+    """Return the words before a number of devices: others may be like them, and in use."""
+    funnels = [funnel for each in requests if (funnel := case.funnel(each.place)) is not None]
+    in_use = any(each.free < each.selected for each in funnels)
+    return "of the free ones at most" if in_use else "at most"
 
 
 def _said(found: Compared, value: Element) -> str:
