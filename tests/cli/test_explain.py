@@ -158,6 +158,12 @@ def test_a_wrong_name_is_answered_with_the_nearest() -> None:
     assert "there is no Pod default/traning-1; did you mean default/training-" in result.stderr
 
 
+def test_a_name_of_another_kind_is_answered_with_that_kind() -> None:
+    result = explain("training", *TRAINING)
+    assert result.exit_code == 2
+    assert "there is no Pod default/training; did you mean deployment/training?" in result.stderr
+
+
 def test_a_wrong_kind_is_answered_with_the_nearest() -> None:
     result = explain("pdo/training-1", *TRAINING)
     assert result.exit_code == 2

@@ -136,6 +136,13 @@ def test_json_output_has_every_finding_with_its_place() -> None:
     assert result.exit_code == 1
 
 
+def test_json_escapes_what_is_not_utf_8_in_the_names_of_files(folder: Path) -> None:
+    (folder / os.fsdecode(b"\xff.yaml")).write_text("a: [")
+    report = json.loads(validate("-f", str(folder), "-o", "json").stdout)
+    (unreadable,) = report["unreadable"]
+    assert r"\udcff.yaml" in json.dumps(unreadable, ensure_ascii=False)
+
+
 def test_quiet_prints_findings_only() -> None:
     assert check(CLAIM, "-q").output == ""
 

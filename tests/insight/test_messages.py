@@ -30,6 +30,19 @@ def test_names_sort_as_people_count() -> None:
     assert found[:4] == ["a", "gpu-09", "gpu-9", "gpu-10"]
 
 
+def test_pci_addresses_count_in_hexadecimal() -> None:
+    names = [
+        f"pci-0000-{bus}-00-{function}"
+        for bus in ("18", "4f", "9a", "c0", "ce", "d2")
+        for function in "01"
+    ]
+    assert sorted(reversed(names), key=natural_order) == names
+    assert sorted(["pci-10", "pci-0000-4f-00-0-b", "pci-9"], key=natural_order)[:2] == [
+        "pci-9",
+        "pci-10",
+    ]
+
+
 def test_a_name_comes_before_those_that_go_on_with_a_number() -> None:
     assert sorted(["gpu0", "gpu", "gpu0a"], key=natural_order) == ["gpu", "gpu0", "gpu0a"]
 

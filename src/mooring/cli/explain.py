@@ -265,7 +265,7 @@ def _explain_absence(plan: Plan, given: ClusterInput, subject: Subject) -> None:
             echo(printable(_well(each, subject._replace(namespace=namespace))))
             sys.exit(FITS)
     with objects_of(given):
-        raise no_such(subject, map(full_name, of_kind))
+        raise no_such(subject, snapshot)
 
 
 def _well(value: Any, subject: Subject) -> str:

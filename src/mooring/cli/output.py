@@ -56,8 +56,23 @@ def print_tree(tree: Any, output: str = "json") -> None:
     if output == "yaml":
         echo(yaml_text([msgspec.to_builtins(tree, enc_hook=_number)]))
     else:
-        text = msgspec.json.encode(tree, enc_hook=_number)
-        echo_json(msgspec.json.format(text).decode())
+        echo_json(msgspec.json.format(_json(tree)).decode())
+
+
+def _json(tree: Any) -> bytes:
+    """Return a value as JSON; bytes of file names that are not UTF-8 become escapes."""
+    try:
+        return msgspec.json.encode(tree, enc_hook=_number)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_encodable(msgspec.to_builtins(tree, enc_hook=_number)))
+
+
+def _encodable(tree: Any) -> Any:
+    if isinstance(tree, str):
+        return tree.encode("utf-8", "backslashreplace").decode()
+    if isinstance(tree, dict):
+        return {_encodable(name): _encodable(value) for name, value in tree.items()}
+    return list(map(_encodable, tree)) if isinstance(tree, list | tuple) else tree
 
 
 def _number(value: object) -> float:

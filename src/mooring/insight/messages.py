@@ -16,7 +16,9 @@ from mooring.kit.similar_names import nearest as nearest
 CAUSE_LENGTH_MAX: Final = 160
 NAMES_SHOWN_MAX: Final = 3
 ELEMENTS_SHOWN_MAX: Final = 8
-_DIGITS = re.compile(r"([0-9]+)")
+# PCI addresses count in hexadecimal, with as many digits in each: 0000-18-00-0 before 0000-4f-00-0.
+_PCI_ADDRESS = r"(?<![0-9a-z])[0-9a-f]{4}[-:][0-9a-f]{2}[-:][0-9a-f]{2}[-.][0-7](?![0-9a-z])"
+_NUMBERS = re.compile(rf"({_PCI_ADDRESS}|[0-9]+)")
 NamePart = str | tuple[int, str]
 
 
@@ -118,7 +120,7 @@ def typed(value: Any) -> str:
 def natural_order(text: str) -> tuple[list[NamePart], str]:
     """Return a sort key that puts gpu-9 before gpu-10; the name itself distinguishes 1 from 01."""
     parts: list[NamePart] = []
-    for index, part in enumerate(_DIGITS.split(text)):
+    for index, part in enumerate(_NUMBERS.split(text)):
         digits = part.lstrip("0")
         # By length first, then by digits: a number may be too long to parse.
         parts.append((len(digits), digits) if index % 2 else part)

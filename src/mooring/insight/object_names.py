@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
+from mooring.api.scheduling import PodGroup
 from mooring.insight.errors import UnknownObjectError
 from mooring.insight.fit.replicas import Subject
 from mooring.insight.messages import full_name, listed
@@ -58,9 +58,19 @@ def parse_object_name(text: str, *, namespace: str) -> ObjectName:
     return ObjectName(KINDS[kind.lower()], namespace, name)
 
 
-def no_such(wanted: ObjectName, known: Iterable[str]) -> UnknownObjectError:
-    """Return the error for an object that does not exist; `known` are full names of its kind."""
-    names = sorted(known)
+def no_such(wanted: ObjectName, everything: Snapshot) -> UnknownObjectError:
+    """Return the error for an object that does not exist, with what may have been meant."""
+    objects: list[Subject | PodGroup] = [*_subjects(everything), *everything.groups]
+    for each in objects:
+        metadata = each.metadata
+        if (
+            metadata.name == wanted.name
+            and wanted.is_in(metadata.namespace)
+            and each.kind in _WORDS
+        ):
+            meant = f"{_WORDS[each.kind].partition(' ')[0]}/{metadata.name}"
+            return UnknownObjectError(f"there is no {wanted}; did you mean {meant}?")
+    names = sorted(full_name(each) for each in objects if each.kind == wanted.kind)
     by_name = {name if wanted.namespace else name.partition("/")[2]: name for name in names}
     text = f"{wanted.namespace}/{wanted.name}" if wanted.namespace else wanted.name
     near = nearest(text, by_name)
@@ -80,17 +90,19 @@ def find_subject(everything: Snapshot, text: str, *, namespace: str) -> Subject:
     if wanted.kind == "PodGroup":
         fact = f"{text}: replicas are counted of pods and claims, not of groups"
         raise UnknownObjectError(fact)
-    kinds: list[Subject] = [
+    for each in _subjects(everything):
+        if each.kind == wanted.kind and full_name(each) == f"{wanted.namespace}/{wanted.name}":
+            return each
+    raise no_such(wanted, everything)
+
+
+def _subjects(everything: Snapshot) -> list[Subject]:
+    return [
         *everything.pods,
         *everything.controllers,
         *everything.claims,
         *everything.templates,
     ]
-    of_kind = [each for each in kinds if each.kind == wanted.kind]
-    for each in of_kind:
-        if full_name(each) == f"{wanted.namespace}/{wanted.name}":
-            return each
-    raise no_such(wanted, map(full_name, of_kind))
 
 
 def only_subject(manifests: Snapshot) -> Subject:
