@@ -129,6 +129,13 @@ def test_gates_decide_what_is_free() -> None:
     assert result.stdout.splitlines() == [HALF_1, TAINTED]
 
 
+def test_a_selector_that_fails_for_devices_is_warned_about() -> None:
+    result = run("--on", BUSY, "--select", 'device.attributes["x.example.com"].y == 1')
+    assert result.exit_code == 0
+    assert "warning: --select: " in result.stderr
+    assert "; scheduling aborts when it looks at one of them" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

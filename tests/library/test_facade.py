@@ -228,6 +228,50 @@ def test_questions_about_what_there_is_not_are_errors_with_a_hint(world: mooring
             ask()
 
 
+def test_an_expression_that_fails_for_devices_is_warned_about(world: mooring.World) -> None:
+    text = 'device.attributes["gpu.nvidia.com"].brand == "Nvidia"'
+    concern = "16 devices give an error, such as dra.*: no such key: brand.*scheduling aborts"
+    with pytest.warns(mooring.MooringWarning, match=concern):
+        assert len(world.devices().where(text)) == 8
+
+
+@pytest.mark.parametrize(
+    ("ask", "error"),
+    [
+        (lambda world: mooring.load(["a"]), r"source 1: expected str or PathLike or Mapping, not "),
+        (lambda world: mooring.load(profile=5), "profile: expected str or Iterable, not int 5"),
+        (lambda world: mooring.load(profile=[5]), "profile: expected str, not int 5"),
+        (lambda world: mooring.load(profile="x", feature_gates="A=true"), "feature_gates: exp"),
+        (lambda world: mooring.load(profile="x", emulated_version=1.37), "emulated_version: exp"),
+        (lambda world: mooring.load(profile="x", now="today"), "now: expected datetime or None"),
+        (lambda world: world.fit(3), "subject: expected str or None, not int 3"),
+        (lambda world: world.fit("x", replicas_max="3"), "replicas_max: expected int, not str '3'"),
+        (lambda world: world.what_if(drain=3), "drain: expected str, not int 3"),
+        (lambda world: world.what_if(add={"kind": "Node"}), "add: expected str, not dict"),
+        (lambda world: world.devices().where(5), "expression: expected str, not int 5"),
+    ],
+)
+def test_values_of_wrong_types_are_type_errors_with_the_parameter(
+    world: mooring.World, ask: Any, error: str
+) -> None:
+    with pytest.raises(TypeError, match=error):
+        ask(world)
+
+
+def test_results_are_values(world: mooring.World) -> None:
+    devices, after = world.devices(), world.plan().after
+    assert devices == world.devices()
+    assert devices[0] in devices
+    assert devices[0] != devices[1]
+    assert len({devices[0], world.devices()[0], devices[1]}) == 2
+    taken = {each for each in after.devices() if each not in devices}
+    assert len(taken) == 6
+    assert after.claims()[0] in set(after.claims())
+    assert world.plan().pods == world.plan().pods
+    assert world.plan() != mooring.load(TRAINING, profile="dgx-h100x2").plan()
+    assert world != mooring.load(TRAINING, profile="dgx-h100")  # may be another cluster
+
+
 def test_no_question_changes_a_world(world: mooring.World) -> None:
     before = world.plan().to_dict()
     world.fit("deployment/training")

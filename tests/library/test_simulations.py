@@ -97,3 +97,16 @@ def test_progress_is_reported(world: mooring.World) -> None:
 def test_what_cannot_be_simulated_is_an_error(world: mooring.World, trace: Any, error: str) -> None:
     with pytest.raises(mooring.MooringError, match=error):
         mooring.simulate(world, trace)
+
+
+def test_numbers_out_of_range_are_errors(world: mooring.World) -> None:
+    trace = [{"arrival": 0, "workload": "deployment/training", "duration": 60}]
+    with pytest.raises(mooring.MooringError, match="more than 0 seconds"):
+        mooring.simulate(world, trace, sample=0)
+    with pytest.raises(mooring.MooringError, match="percent: 195: must be between 0 and 100"):
+        mooring.simulate(world, trace).wait_percentile_s(195)
+
+
+def test_a_world_that_is_none_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="world: expected World, not NoneType None"):
+        mooring.simulate(None, [])  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from mooring.cli.output import aligned, complain, output_option, print_tree
 from mooring.cli.terminal import coloured, echo, printable, printable_lines
 from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.evaluation import (
+    ABORTS,
     TOO_LONG,
     DeviceResult,
     EvaluationReport,
@@ -223,7 +224,7 @@ def _summary(report: EvaluationReport, found: Collected) -> Iterator[str]:
         yield f"{warning}: Kubernetes refuses this as a {role}: {report.caveat}"
     elif errors := report.count(MatchOutcome.ERROR):
         devices = f"{counted(errors, 'device')} {'gives' if errors == 1 else 'give'} an error"
-        yield f"{warning}: {devices}; scheduling aborts when it looks at one of them"
+        yield f"{warning}: {devices}; {ABORTS}"
     if report.devices.slices_outdated:
         slices = counted(report.devices.slices_outdated, "slice")
         yield f"left out: {slices} of an older generation of the pool"

@@ -10,6 +10,7 @@ import click
 
 from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
+from mooring.api.tolerations import DeviceName
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.command_classes import option_with_default
@@ -284,10 +285,10 @@ class DeviceFilter(NamedTuple):
         *,
         class_name: str | None,
         expression: str | None,
-    ) -> Selected | None:
+    ) -> frozenset[DeviceName] | None:
         """Return what class and expression select; None if neither is given."""
         compiler = compiler_for(given.context.gates, extensions=given.context.extensions)
-        found: Selected | None = None
+        found: frozenset[DeviceName] | None = None
         if class_name is not None:
             known = {each.metadata.name: each for each in snapshot.classes}
             if class_name not in known:
@@ -304,7 +305,10 @@ class DeviceFilter(NamedTuple):
         return found
 
     def chosen(
-        self, devices: Iterable[DeviceUsage], snapshot: Snapshot, selected: Selected | None
+        self,
+        devices: Iterable[DeviceUsage],
+        snapshot: Snapshot,
+        selected: frozenset[DeviceName] | None,
     ) -> list[DeviceUsage]:
         """Return the devices that all filters let pass."""
         by_name = {node.metadata.name: node for node in snapshot.nodes}
@@ -343,10 +347,12 @@ class DeviceFilter(NamedTuple):
                 yield f"no device has the attribute {name}{similar_hint(name, attributes)}"
 
 
-def _checked(option: str, selected: Selected | InvalidExpression) -> Selected:
+def _checked(option: str, selected: Selected | InvalidExpression) -> frozenset[DeviceName]:
     if isinstance(selected, InvalidExpression):
         raise click.UsageError(f"{option}: {selected.error}")
-    return selected
+    if selected.concern:
+        warn(f"{option}: {selected.concern}")
+    return selected.names
 
 
 def _has_attribute(holding: DeviceUsage, key: str, sign: str, value: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, final, overload
 
@@ -18,9 +19,9 @@ from mooring.insight.expressions.evaluation import (
 )
 from mooring.insight.messages import counted, similar_hint
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.kit.errors import MooringError
+from mooring.kit.errors import MooringError, MooringWarning
 from mooring.library import html
-from mooring.library.results import Readable, plain_tree
+from mooring.library.results import Readable, check_type, plain_tree
 from mooring.validation.strategy import Context
 
 
@@ -119,8 +120,10 @@ class Devices(Readable, Sequence[Device]):
     def where(self, expression: str) -> Devices:
         """Return the devices for which a CEL expression is true, as in a claim's selector.
 
-        Raises MooringError for an expression that an API server would reject.
+        Raises MooringError for an expression that an API server would reject. Issues MooringWarning
+        if it gives an error for some device: scheduling aborts when it looks at that device.
         """
+        check_type("expression", expression, str)
         compiler = compiler_for(self._context.gates, extensions=self._context.extensions)
         found = selected_by_expression(self._snapshot.slices, expression, compiler)
         return self._selected(found)
@@ -153,10 +156,12 @@ class Devices(Readable, Sequence[Device]):
     def _selected(self, found: Selected | InvalidExpression) -> Devices:
         if isinstance(found, InvalidExpression):
             raise MooringError(found.error)
+        if found.concern:
+            warnings.warn(found.concern, MooringWarning, stacklevel=3)
         return self._only(
             each
             for each in self._usages
-            if each.id in found and each.state is not DeviceState.MISSING
+            if each.id in found.names and each.state is not DeviceState.MISSING
         )
 
     def _only(self, usages: Iterable[DeviceUsage]) -> Devices:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path as FilePath
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.insight.messages import counted
 from mooring.kit.errors import MooringError, MooringWarning
+from mooring.library.results import check_type
 from mooring.library.world import World
 from mooring.sources.cluster_sources import ClusterSource, FileSource, Profiles, Taker
 from mooring.sources.errors import ObjectsRefusedError, UnreadableError
@@ -69,6 +71,9 @@ def load(
     server would reject; with `on_refused="keep"`, their pods are pending and `explain` names the
     mistake.
     """
+    check_type("feature_gates", feature_gates, Mapping, NoneType)
+    check_type("emulated_version", emulated_version, str)
+    check_type("now", now, datetime, NoneType)
     gates = _gates(feature_gates or {}, gates_preset, emulated_version)
     _check_choice("numa_node", numa_node, ("scalar", "list"))
     _check_choice("on_refused", on_refused, ("raise", "keep"))
@@ -82,7 +87,10 @@ def load(
         found = _find_live(fspath(kubeconfig), context, namespace)
         cluster.append(found)
         namespace = namespace or found.namespace
+    check_type("profile", profile, str, Iterable)
     if profiles := (profile,) if isinstance(profile, str) else tuple(profile):
+        for each in profiles:
+            check_type("profile", each, str)
         cluster.append(Profiles(profiles, form))
     if not (cluster or sources):
         raise MooringError("nothing to load: give manifests, on=, profile= or live=True")
@@ -158,6 +166,7 @@ class _Reading(NamedTuple):
             if isinstance(each, Mapping):
                 found.append(Mappings(each, OF_MAPPINGS.format(number), self.schema))
             else:
+                check_type(f"source {number}", each, str, PathLike, Mapping)
                 found += self.files([each])
         return found
 

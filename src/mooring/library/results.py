@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from types import NoneType
 from typing import Any
 
 import msgspec
@@ -14,8 +15,18 @@ def plain_tree(value: Any) -> dict[str, Any]:
     return tree
 
 
+def check_type(name: str, value: object, *kinds: type) -> None:
+    """Raise TypeError, with the name of the parameter, for a value of none of these types."""
+    if not isinstance(value, kinds):
+        wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
+        raise TypeError(f"{name}: expected {wanted}, not {type(value).__name__} {value!r:.80}")
+
+
 class Readable(ABC):
-    """An answer: `str()` for people, `to_dict()` for programs, and a table in notebooks."""
+    """An answer: `str()` for people, `to_dict()` for programs, and a table in notebooks.
+
+    Two answers of one class are equal if their `to_dict()` are.
+    """
 
     __slots__ = ()
 
@@ -30,6 +41,14 @@ class Readable(ABC):
     @abstractmethod
     def __str__(self) -> str:
         """Return the answer in a few lines."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(msgspec.json.encode(self.to_dict(), order="deterministic"))
 
     def __repr__(self) -> str:
         first = str(self).partition("\n")[0]

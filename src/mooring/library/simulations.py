@@ -36,9 +36,10 @@ from mooring.insight.simulation.result import (
     use_lines,
     workload_rows,
 )
+from mooring.kit.errors import MooringError
 from mooring.library import html
 from mooring.library.charts import Chart, chart
-from mooring.library.results import Readable, plain_tree
+from mooring.library.results import Readable, check_type, plain_tree
 from mooring.library.world import World
 from mooring.sources.inputs import InputSource
 
@@ -90,6 +91,8 @@ class Simulation(Readable):
 
     def wait_percentile_s(self, percent: float) -> float | None:
         """Return the wait that this percentage of the pods with a node did not exceed."""
+        if not 0 <= percent <= 100:
+            raise MooringError(f"percent: {percent}: must be between 0 and 100")
         return self._found.wait_percentile_s(percent)
 
     @property
@@ -172,6 +175,8 @@ def simulate(
     `until` ends the simulation; `sample` is the time between two samples of the timeline. With
     `left_over=False`, left-over devices are not counted, which saves time.
     """
+    check_type("world", world, World)
+    check_type("trace", trace, str, PathLike, Iterable)
     settings = SimulationSettings(
         until_s=inf if until is None else seconds_of(until),
         sample_s=None if sample is None else seconds_of(sample),

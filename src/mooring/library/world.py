@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 from mooring.api.apps import DaemonSet
@@ -24,7 +25,7 @@ from mooring.library import html
 from mooring.library.answers import Fit, WhatIf
 from mooring.library.inventory import Claims, Devices
 from mooring.library.plans import Plan
-from mooring.library.results import Readable
+from mooring.library.results import Readable, check_type
 from mooring.sources.changes import CHANGES, ChangeReader
 from mooring.sources.given_cluster import GivenCluster
 
@@ -40,6 +41,9 @@ class World(Readable):
     """
 
     __slots__ = ("_form", "_given")
+
+    __eq__ = object.__eq__  # to_dict() only counts the objects
+    __hash__ = object.__hash__
 
     def __init__(self, given: GivenCluster, *, form: NumaNodeForm = NumaNodeForm.SCALAR) -> None:
         self._given = given
@@ -99,6 +103,8 @@ class World(Readable):
         it may be omitted if the manifests have only one.
         """
         given = self._given
+        check_type("subject", subject, str, NoneType)
+        check_type("replicas_max", replicas_max, int)
         if replicas_max < 1:
             raise MooringError(f"replicas_max: {replicas_max}: must be at least 1")
         everything = given.everything
@@ -158,8 +164,7 @@ class World(Readable):
         )
         changes: list[ClusterChange] = []
         for name in CHANGES:
-            value = asked[name]
-            for text in (value,) if isinstance(value, str) else value:
+            for text in _texts(name, asked[name]):
                 changes += _made(reader, name, text)
         if not changes:
             raise MooringError(f"nothing is changed: give one of {', '.join(CHANGES)}")
@@ -214,6 +219,15 @@ class World(Readable):
     def _planned(self, snapshot: Snapshot, progress: Progress | None) -> InsightPlan:
         limit = EvaluationLimit(time.monotonic)
         return plan(snapshot, self._given.context, progress=progress or unwatched, limit=limit)
+
+
+def _texts(name: str, value: Texts) -> tuple[str, ...]:
+    """Return the texts of a parameter, which is one string or several."""
+    is_several = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
+    found = tuple(value) if is_several else (value,)
+    for text in found:
+        check_type(name, text, str)
+    return found
 
 
 def _made(reader: ChangeReader, name: str, text: str) -> list[ClusterChange]:

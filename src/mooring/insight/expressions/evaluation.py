@@ -30,12 +30,20 @@ from mooring.insight.expressions.published_devices import (
 )
 from mooring.insight.expressions.syntax import DeviceField, reads_of, shown
 from mooring.insight.expressions.values import tallied
+from mooring.insight.messages import counted
 from mooring.validation.device_fields import EXPRESSION_MAX_BYTES
 
 TOO_LONG: Final = f"Too long: may not be more than {EXPRESSION_MAX_BYTES} bytes"
 TOO_COMPLEX: Final = "too complex, exceeds cost limit"
+ABORTS: Final = "scheduling aborts when it looks at one of them"
 ALIKE_MAX: Final = 3
-Selected = frozenset[DeviceName]
+
+
+class Selected(NamedTuple):
+    """The devices that expressions match, and a concern if others give an error."""
+
+    names: frozenset[DeviceName]
+    concern: str = ""
 
 
 class MatchOutcome(StrEnum):
@@ -184,7 +192,8 @@ def selected_by_expression(
         return evaluator
     if evaluator.caveat:
         return InvalidExpression(evaluator.caveat)
-    return _matching(evaluator, PublishedDevices(slices, names=compiler.extensions))
+    results = evaluator.results(PublishedDevices(slices, names=compiler.extensions))
+    return _selected(_with(MatchOutcome.MATCH, results), _failed_results(results))
 
 
 def selected_by_class(
@@ -192,23 +201,36 @@ def selected_by_class(
 ) -> Selected | InvalidExpression:
     """Return the devices that all selectors of a class match, or why one is invalid."""
     published = PublishedDevices(slices, names=compiler.extensions)
-    found = frozenset(DeviceName(each.driver, each.pool, each.name) for each in published.devices)
+    devices: Sequence[PublishedDevice] = published.devices
+    failed: list[DeviceResult] = []
     for number, selector in enumerate(device_class.spec.selectors):
         compiled = compiler.compile("" if selector.cel is None else selector.cel.expression)
         if compiled.error is not None:
             name = device_class.metadata.name
             return InvalidExpression(f"class {name}: selector #{number}: {compiled.error}")
-        found &= _matching(ExpressionEvaluator(compiled), published)
-    return found
+        results = ExpressionEvaluator(compiled).results(published, devices)
+        devices = _with(MatchOutcome.MATCH, results)
+        failed += _failed_results(results)
+    return _selected(devices, failed)
 
 
-def _matching(evaluator: ExpressionEvaluator, devices: PublishedDevices) -> Selected:
-    return frozenset(
-        DeviceName(device.driver, device.pool, device.name)
-        for result in evaluator.results(devices)
-        if result.outcome is MatchOutcome.MATCH
-        for device in result.devices
-    )
+def _with(outcome: MatchOutcome, results: Iterable[DeviceResult]) -> list[PublishedDevice]:
+    return [device for each in results if each.outcome is outcome for device in each.devices]
+
+
+def _failed_results(results: Iterable[DeviceResult]) -> list[DeviceResult]:
+    return [each for each in results if each.outcome is MatchOutcome.ERROR]
+
+
+def _selected(devices: Iterable[PublishedDevice], failed: Sequence[DeviceResult]) -> Selected:
+    names = frozenset(DeviceName(each.driver, each.pool, each.name) for each in devices)
+    number = sum(len(each.devices) for each in failed)
+    if not number:
+        return Selected(names)
+    first = failed[0].devices[0]
+    gives = f"{counted(number, 'device')} {'gives' if number == 1 else 'give'} an error"
+    where = f"{first.driver}/{first.pool}/{first.name}"
+    return Selected(names, f"{gives}, such as {where}: {failed[0].error}; {ABORTS}")
 
 
 # --- everything together, for display ---------------------------------------------------

@@ -165,7 +165,7 @@ def _by_class(
         if each.state is DeviceState.MISSING:
             continue  # Only its name is known.
         for name, selected in selections.items():
-            if not isinstance(selected, InvalidExpression) and each.id in selected:
+            if not isinstance(selected, InvalidExpression) and each.id in selected.names:
                 found[name].states[each.state] += 1
     return found
 

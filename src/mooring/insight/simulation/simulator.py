@@ -78,6 +78,8 @@ def simulate(
     Workloads of the trace run only as it says, so their other pods without a node are left out.
     """
     settings = settings or SimulationSettings()
+    if settings.sample_s is not None and settings.sample_s <= 0:
+        raise SimulationError("the time between two samples must be more than 0 seconds")
     total = sum(each.count for each in arrivals)
     if total > PODS_MAX:
         raise SimulationError(f"{total:,} pods: more than {PODS_MAX:,}, which are all at a time")
