@@ -21,9 +21,9 @@ from reference.markdown import MADE, page_of, table_of
 
 _INTRODUCTION = """\
 `import mooring` imports nothing else: each name is imported when it is first used. This page is the
-interface: the names of `mooring`, `mooring.driver` ([drivers](drivers.md)), `mooring.testing`
-([test a driver](../how-to/test-a-driver.md)) and `mooring.hardware`. All other packages are
-internal and may change in every release. A name that is here keeps its meaning; later versions may
+interface: the names of `mooring`, `mooring.driver` ([write a driver](../tutorial/write-a-driver.md)),
+`mooring.testing` ([test a driver](../how-to/test-a-driver.md)) and `mooring.hardware`. All other
+packages are internal and may change in every release. A name that is here keeps its meaning; later versions may
 add names and optional parameters. [Mooring in a notebook](../tutorial/library.md) shows how to use
 it."""
 
@@ -35,12 +35,13 @@ table."""
 # Names of `mooring.testing`, by the module that has them; its fixtures come with pytest.
 TESTING = {
     "mooring.testing.plugin": ("assert_allocated", "dra_cluster", "fake_kubelet", "hardware"),
-    "mooring.testing.cluster": ("Cluster", "cluster"),
-    "mooring.testing.kubelet": ("FakeKubelet", "Fault"),
+    "mooring.testing.cluster": ("Cluster", "DriverFailedError", "cluster"),
+    "mooring.testing.kubelet": ("DevicesRefusedError", "FakeKubelet", "Fault"),
     "mooring.testing.machine": ("FakeMachine",),
 }
 _SIMPLE = (str, int, float, bool, tuple, type(None))
 _HIDDEN = {"driver", "hardware", "testing"}
+_HOOKS = {"instead_of"}  # of our own checks of values
 
 
 def library_page() -> str:
@@ -62,6 +63,11 @@ def library_page() -> str:
         sections.append(f"## {package}")
         rows = ((f"`{name}`", _meaning(value)) for name, value in names.items())
         sections.append(table_of(("name", "meaning"), rows))
+        for name, value in names.items():
+            if isinstance(value, type) and not _is_error(value):
+                sections += _class_section(f"{package}.{name}", value)
+            elif inspect.isfunction(value):
+                sections += _function_section(name, value, package)
     return page_of(sections)
 
 
@@ -97,9 +103,9 @@ def _plain(value: Any) -> Any:
 # --- sections -------------------------------------------------------------------------------------
 
 
-def _function_section(name: str, function: Any) -> Iterator[str]:
-    yield f"### {name}"
-    yield f"```text\nmooring.{name}{_signature(function, is_wide=True)}\n```"
+def _function_section(name: str, function: Any, package: str = "mooring") -> Iterator[str]:
+    yield f"### {name if package == 'mooring' else f'{package}.{name}'}"
+    yield f"```text\n{package}.{name}{_signature(function, is_wide=True)}\n```"
     yield inspect.cleandoc(function.__doc__ or "")
 
 
@@ -164,7 +170,7 @@ def _hints(value: type) -> dict[str, Any]:
 
 def _public(value: type) -> set[str]:
     own = (base for base in value.__mro__ if base.__module__.startswith("mooring"))
-    return {name for base in own for name in vars(base) if not name.startswith("_")}
+    return {name for base in own for name in vars(base) if not name.startswith("_")} - _HOOKS
 
 
 def _member(value: type, name: str) -> Iterator[tuple[str, Any]]:
@@ -226,7 +232,12 @@ def _alias(word: str, module: types.ModuleType | None) -> str:
 
 
 def _shortened(text: str) -> str:
-    return re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", text)
+    """Return a type without the modules of its names, and without bounds."""
+    return re.sub(
+        r"Annotated\[(\w+), Meta\([^()]*\)\]",
+        r"\1",
+        re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", text),
+    )
 
 
 if __name__ == "__main__":

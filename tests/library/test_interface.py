@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,20 @@ def test_every_name_has_a_docstring() -> None:
         if name != "__version__":
             assert getattr(mooring, name).__doc__, name
     assert "|  |" not in library_page().replace("` |  |", "")
+
+
+def test_a_driver_can_make_every_value_that_the_sdk_takes() -> None:
+    """A field's type that is not public could only be imported from what may change."""
+    public = {f"mooring.driver.{name}" for name in mooring.driver.__all__}
+    read_only = {"ResourceClaim", "Timestamp", "Extra", "Format"}
+    missing = {
+        f"{line}: {word}"
+        for line in surface().splitlines()
+        if line.startswith("mooring.driver.") and "(" not in line and ": " in line
+        for word in re.findall(r"\b[A-Z]\w+", line.partition(": ")[2])
+        if f"mooring.driver.{word}" not in public and word not in read_only | {"None", "Any"}
+    }
+    assert missing == set()
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:

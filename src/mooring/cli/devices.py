@@ -138,7 +138,7 @@ def command(
     \b
     moor devices --profile dgx-h100x4 --summary
     moor devices --on cluster.yaml --node n1 --state free --state shared
-    moor devices --on cluster.yaml --select 'device.attributes["gpu.example.com"].model == "H200"'
+    moor devices --on cluster.yaml --select 'device.driver == "gpu.example.com"' -l model=H200
     moor devices --on cluster.yaml --summary --picture devices.html
     """
     snapshot = given.everything

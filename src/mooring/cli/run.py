@@ -126,14 +126,10 @@ async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, A
 def _remedy(error: NoClassError, data_dir: Path, node: NodeState) -> str:
     """Return how to create a missing DeviceClass, and the alternatives."""
     from mooring.cluster.driver_classes import maker_of
-    from mooring.cluster.state_folder import CDI
 
     makers = [maker for each in error.classes if (maker := maker_of(each)) is not None]
     if makers:
-        start = (
-            f"moor driver run {makers[0]} --node-name {node.name} --kubelet-dir {node.folder} "
-            f"--cdi-dir {data_dir / CDI} --kubeconfig {data_dir / 'kubeconfig'}"
-        )
+        start = f"moor driver run {makers[0]} {node.driver_options(data_dir)}"
         lines = [
             f"  it comes with the driver {makers[0]}, which does not run in this cluster",
             f"  start it with: {start}",

@@ -101,7 +101,7 @@ def _print(
     echo(f"mode     {state.mode}")
     if state.node is not None:
         echo(f"node     {state.node}")
-        echo(f"{'':<8} for drivers of your own: {_folders(data_dir)}")
+        echo(f"{'':<8} for drivers of your own: {state.node.driver_options(data_dir)}")
     echo(f"page     `moor ui{_named(data_dir)}` prints a link to it")
     for name, text in overview.lines() if overview is not None else [("error", fault)]:
         echo(f"{name:<8} {text}")
@@ -116,14 +116,6 @@ def _named(data_dir: Path) -> str:
     context = click.get_current_context()
     is_named = context.get_parameter_source("data_dir") is click.core.ParameterSource.COMMANDLINE
     return f" --data-dir {data_dir}" if is_named else ""
-
-
-def _folders(data_dir: Path) -> str:
-    """Return the options by which a driver finds the node."""
-    from mooring.cluster.state_folder import CDI, NODE, short_path
-
-    folder = data_dir.absolute()
-    return f"--kubelet-dir {short_path(folder / NODE)} --cdi-dir {folder / CDI}"
 
 
 def _row(process: ProcessState) -> tuple[str, ...]:

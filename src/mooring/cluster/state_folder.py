@@ -56,6 +56,14 @@ class NodeState(Struct, frozen=True):
     folder: str
     drivers: tuple[str, ...] = ()
 
+    def driver_options(self, data_dir: Path) -> str:
+        """Return the options of a driver that somebody starts for this node."""
+        data_dir = data_dir.absolute()
+        return (
+            f"--node-name {self.name} --kubelet-dir {self.folder} "
+            f"--cdi-dir {data_dir / CDI} --kubeconfig {data_dir / 'kubeconfig'}"
+        )
+
     def __str__(self) -> str:
         return f"{self.name}: {self.runtime} runtime; drivers: {', '.join(self.drivers) or 'none'}"
 

@@ -27,8 +27,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.cdi import ContainerEdits, DeviceNode, Hook, IntelRdt, Mount, NetDevice
+from mooring.api.core.placement import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+)
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
     Counter,
     CounterSet,
     Device,
@@ -37,6 +44,9 @@ from mooring.api.resource.v1 import (
     DeviceCounterConsumption,
     DeviceTaint,
     NetworkDeviceData,
+    NodeAllocatableMapping,
+    NodeAllocatableOverhead,
+    NodeAllocatableResource,
 )
 from mooring.driver.driver import (
     AllocatedDevice,
@@ -50,10 +60,13 @@ from mooring.driver.driver import (
     Prepared,
     PrepareError,
 )
+from mooring.driver.errors import InventoryError
 from mooring.kit.extras import MissingExtraError, remedy
 
 __all__ = [
     "AllocatedDevice",
+    "CapacityRequestPolicy",
+    "CapacityRequestPolicyRange",
     "Claim",
     "ClaimName",
     "ContainerEdits",
@@ -71,9 +84,16 @@ __all__ = [
     "Hook",
     "IntelRdt",
     "Inventory",
+    "InventoryError",
     "Mount",
     "NetDevice",
     "NetworkDeviceData",
+    "NodeAllocatableMapping",
+    "NodeAllocatableOverhead",
+    "NodeAllocatableResource",
+    "NodeSelector",
+    "NodeSelectorRequirement",
+    "NodeSelectorTerm",
     "Pool",
     "PrepareError",
     "Prepared",

@@ -159,19 +159,21 @@ class ResultError(PrepareError):
 
 
 class Driver(ABC):
-    """Base of drivers. `mooring.driver.run` turns one into a program."""
+    """Base of drivers. `mooring.driver.run` turns one into a program.
+
+    A subclass sets `name`. It may set `serialize` to False, so that methods are called for several
+    claims at once; `remembers` to False, so that `prepare` is called for prepared claims, too; and
+    `needs_node` to False if it only publishes devices, for several nodes. Before any method is
+    called, `node_name` and `numa_form` (how numaNode is to be published) are set.
+    """
 
     name: ClassVar[str]
-    serialize: ClassVar[bool] = True  # one claim after the other
-    # Whether the SDK answers for claims that are prepared already. If False, `prepare` is called
-    # for them, too.
+    serialize: ClassVar[bool] = True
     remembers: ClassVar[bool] = True
+    needs_node: ClassVar[bool] = True
 
-    needs_node: ClassVar[bool] = True  # False: it only publishes, for several nodes
-
-    # Set before any method is called.
     node_name: str = ""
-    numa_form: NumaNodeForm = NumaNodeForm.SCALAR  # how numaNode is published
+    numa_form: NumaNodeForm = NumaNodeForm.SCALAR
 
     _republish: Callable[[], None] | None = None
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from mooring.driver.driver import Driver
     from mooring.driver.serving import Running
 
+__all__ = ["Cluster", "DriverFailedError", "cluster"]
 __tracebackhide__ = True  # pytest shows the test, not us
 
 NODE_NAME = "node-1"

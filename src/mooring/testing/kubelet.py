@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mooring.driver.serving import Running
     from mooring.wire.services import Method
 
+__all__ = ["DevicesRefusedError", "FakeKubelet", "Fault", "fake_kubelet"]
 __tracebackhide__ = True  # pytest shows the test, not us
 
 T = TypeVar("T")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -319,4 +320,7 @@ def test_the_node_is_shown(folder: Path) -> None:
     shown = moor("status", "--data-dir", str(folder))
     assert shown.returncode == 0
     assert "process runtime; drivers: cpu, memory" in shown.stdout
+    (options,) = re.findall("for drivers of your own: (.*)", shown.stdout)
+    names = [word for word in options.split() if word.startswith("-")]
+    assert names == ["--node-name", "--kubelet-dir", "--cdi-dir", "--kubeconfig"]
     assert "dra.cpu 0/" in shown.stdout
