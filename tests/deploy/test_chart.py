@@ -86,6 +86,14 @@ def test_everything_that_can_be_switched_on_is_rendered() -> None:
         ("image.digest=sha256:1", "image.digest"),
         ("metrics.shapes.BAD.kind=x", "metrics.shapes"),
         ("unknown=1", "Additional property unknown is not allowed"),
+        ("nameOverride=Upper", "nameOverride"),
+        ("fullnameOverride=Upper", "fullnameOverride"),
+        ("tls.secretName=Not_A_Name", "tls.secretName"),
+        ("scheduler.name=default-scheduler", "two must not place the same pods"),
+        ("scheduler.config.profiles[0].schedulerName=default-scheduler", "the same pods"),
+        ("scheduler.config.profiles[0].percentageOfNodesToScore=5", "the same pods"),
+        ("scheduler.config.profiles=x", "scheduler.config.profiles: expected a list"),
+        ("scheduler.config.kind=KubeSchedulerConfiguration", "leave out apiVersion and kind"),
     ],
 )
 def test_a_wrong_value_is_refused(value: str, fault: str) -> None:
@@ -98,6 +106,22 @@ def test_a_wrong_value_is_refused(value: str, fault: str) -> None:
 def test_what_is_switched_off_leaves_nothing_behind() -> None:
     off = [f"{name}.enabled=false" for name in ("scheduler", "controllers", "metrics")]
     assert with_values(*off) == []
+
+
+@needs_helm
+def test_the_exporter_knows_the_schedulers_of_a_configuration() -> None:
+    trees = with_values("scheduler.config.profiles[0].schedulerName=packing")
+    maps = of_kind(trees, "ConfigMap")
+    names = {
+        program: [
+            each["schedulerName"]
+            for each in yaml.safe_load(maps[f"mooring-{program}"]["data"]["scheduler.yaml"])[
+                "profiles"
+            ]
+        ]
+        for program in ("scheduler", "metrics")
+    }
+    assert names == {"scheduler": ["packing"], "metrics": ["default-scheduler", "packing"]}
 
 
 @needs_helm

@@ -328,3 +328,21 @@ spec:
     - {protocol: TCP, port: 53}
 {{- end }}
 {{- end -}}
+
+{{/* The profiles of the second scheduler, which leaves the pods of the cluster's own to it. */}}
+{{- define "mooring.profiles" -}}
+{{- $config := .Values.scheduler.config }}
+{{- $profiles := $config.profiles | default (list (dict "schedulerName" .Values.scheduler.name)) }}
+{{- if or $config.apiVersion $config.kind }}
+{{- fail "scheduler.config: leave out apiVersion and kind, which the chart sets" }}
+{{- end }}
+{{- if not (kindIs "slice" $profiles) }}
+{{- fail "scheduler.config.profiles: expected a list of profiles" }}
+{{- end }}
+{{- range $profiles }}
+{{- if eq (.schedulerName | default "default-scheduler") "default-scheduler" }}
+{{- fail "scheduler: default-scheduler is the cluster's own scheduler, and two must not place the same pods: give another scheduler.name, or a schedulerName in each of scheduler.config.profiles" }}
+{{- end }}
+{{- end }}
+{{- toYaml $profiles }}
+{{- end }}
