@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from datetime import datetime
@@ -270,6 +271,13 @@ def test_results_are_values(world: mooring.World) -> None:
     assert world.plan().pods == world.plan().pods
     assert world.plan() != mooring.load(TRAINING, profile="dgx-h100x2").plan()
     assert world != mooring.load(TRAINING, profile="dgx-h100")  # may be another cluster
+
+
+def test_a_world_and_its_devices_can_be_sent_to_another_process(world: mooring.World) -> None:
+    sent = pickle.loads(pickle.dumps(world))
+    assert sent.plan() == world.plan()
+    for each in (world.devices()[0], world.devices(), world.fit("deployment/training")):
+        assert pickle.loads(pickle.dumps(each)) == each
 
 
 def test_no_question_changes_a_world(world: mooring.World) -> None:

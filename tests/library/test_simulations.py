@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +111,9 @@ def test_numbers_out_of_range_are_errors(world: mooring.World) -> None:
 def test_a_world_that_is_none_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="world: expected World, not NoneType None"):
         mooring.simulate(None, [])  # type: ignore[arg-type]
+
+
+def test_a_simulation_can_be_sent_to_another_process(world: mooring.World) -> None:
+    trace = [{"arrival": 0, "workload": "deployment/training", "duration": 60}]
+    found = mooring.simulate(world, trace)
+    assert pickle.loads(pickle.dumps(found)) == found

@@ -262,6 +262,10 @@ class AllowEverything:
         """Allow it."""
 
 
+def _accept_any_size(_: Any) -> None:  # no lambda: a World can be pickled, for sweeps in processes
+    pass
+
+
 class Context(NamedTuple):
     """Everything besides the objects on which a strategy depends: gates, time, namespace, user."""
 
@@ -272,7 +276,9 @@ class Context(NamedTuple):
     namespace_is_admin: bool = False
     authorizer: StatusAuthorizer = AllowEverything()
     verb: str = "update"
-    check_size: Callable[[Any], None] = lambda _: None  # raises if an object is too large to store
+    check_size: Callable[[Any], None] = (
+        _accept_any_size  # raises if an object is too large to store
+    )
     scheduler: KubeSchedulerConfiguration | None = None  # of plans, if it is not the default
 
     @property
