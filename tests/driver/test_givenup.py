@@ -156,6 +156,28 @@ def test_a_claim_that_is_still_read_is_never_prepared(tmp_path: Path) -> None:
     within(scene)
 
 
+def test_a_driver_that_hangs_is_logged_with_its_claim(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene() -> None:
+        node = Node(tmp_path, Patient())
+        gate = node.driver.gates["red"] = Gate()
+        call = node.prepare("red")
+        await gate.arrived.wait()
+        await node.clock.advance(29)
+        assert not caplog.messages
+        await node.clock.advance(2)
+        gate.opened.set()
+        await call
+        await node.clock.advance(60)
+
+    within(scene)
+    assert caplog.messages == [
+        "claim default/red: prepare() takes more than 30 s; a kubelet gives up after 45 s, and calls "
+        "again; other claims wait for it"
+    ]
+
+
 def test_a_call_that_waits_for_its_turn_is_never_made(tmp_path: Path) -> None:
     async def scene() -> None:
         node = Node(tmp_path, Patient())

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -48,6 +48,7 @@ _SOURCES = {"FromClass": 0, "FromClaim": 1}
 LOG = logging.getLogger(__name__)
 CLAIMS_AT_ONCE = 16  # for a driver that does not serialize them
 CLAIMS_MAX = 10_000
+SLOW_S = 30.0  # of a call, from which on it is logged
 FINISH_S = 10.0  # for calls in progress, when the driver stops
 ERROR_CHARACTERS_MAX = 4096
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
@@ -228,14 +229,31 @@ class NodeService:
         return read_claim(value, self._driver.name, self._published)
 
     async def _prepare_one(self, claim: Claim) -> dra.NodePrepareResourceResponse:
-        found = await self._preparer.prepare(claim)
+        with self._warning_if_slow("prepare", claim):
+            found = await self._preparer.prepare(claim)
         LOG.info("claim %s (%s): prepared", claim, claim.uid)
         return _answer(found)
 
     async def _unprepare_one(self, name: ClaimName) -> None:
         _check(name)
-        await self._preparer.unprepare(name)
+        with self._warning_if_slow("unprepare", name):
+            await self._preparer.unprepare(name)
         LOG.info("claim %s (%s): unprepared", name, name.uid)
+
+    @contextmanager
+    def _warning_if_slow(self, method: str, claim: Claim | ClaimName) -> Iterator[None]:
+        """Log which claim a driver hangs at: of a kubelet, it hears nothing."""
+        waits = "; other claims wait for it" if self._is_serial else ""
+        text = (
+            "claim %s: %s() takes more than %d s; a kubelet gives up after 45 s, and calls again%s"
+        )
+        timer = self._clock.call_later(
+            SLOW_S, lambda: LOG.warning(text, claim, method, SLOW_S, waits)
+        )
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     async def _each(
         self, function: Callable[[T], Awaitable[R]], values: Iterable[T]
