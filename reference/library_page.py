@@ -21,11 +21,11 @@ from reference.markdown import MADE, page_of, table_of
 
 _INTRODUCTION = """\
 `import mooring` imports nothing else: each name is imported when it is first used. This page is the
-interface: the names of `mooring`, `mooring.driver` ([write a driver](../tutorial/write-a-driver.md)),
-`mooring.testing` ([test a driver](../how-to/test-a-driver.md)) and `mooring.hardware`. All other
-packages are internal and may change in every release. A name that is here keeps its meaning; later versions may
-add names and optional parameters. [Mooring in a notebook](../tutorial/library.md) shows how to use
-it."""
+interface: the names of `mooring`, `mooring.driver` (see [Write a
+driver](../tutorial/write-a-driver.md)), `mooring.testing` (see [Test a
+driver](../how-to/test-a-driver.md)) and `mooring.hardware`. All other packages are internal and may
+change in every release. A name that is here keeps its meaning; later versions may add names and
+optional parameters. [Mooring in a notebook](../tutorial/library.md) shows how to use it."""
 
 _RESULTS = """\
 Every class below that is a `Readable` can be read in three ways: `to_dict()` is the JSON that the

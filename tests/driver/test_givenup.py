@@ -172,10 +172,9 @@ def test_a_driver_that_hangs_is_logged_with_its_claim(
         await node.clock.advance(60)
 
     within(scene)
-    assert caplog.messages == [
-        "claim default/red: prepare() takes more than 30 s; a kubelet gives up after 45 s, and calls "
-        "again; other claims wait for it"
-    ]
+    (text,) = caplog.messages
+    assert text.startswith("claim default/red: prepare() takes more than 30 s; a kubelet gives up")
+    assert text.endswith("; other claims wait for it")
 
 
 def test_a_call_that_waits_for_its_turn_is_never_made(tmp_path: Path) -> None:

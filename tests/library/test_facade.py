@@ -237,26 +237,33 @@ def test_an_expression_that_fails_for_devices_is_warned_about(world: mooring.Wor
 
 
 @pytest.mark.parametrize(
-    ("ask", "error"),
+    ("options", "error"),
     [
-        (lambda world: mooring.load(["a"]), r"source 1: expected str or PathLike or Mapping, not "),
-        (lambda world: mooring.load(profile=5), "profile: expected str or Iterable, not int 5"),
-        (lambda world: mooring.load(profile=[5]), "profile: expected str, not int 5"),
-        (lambda world: mooring.load(profile="x", feature_gates="A=true"), "feature_gates: exp"),
-        (lambda world: mooring.load(profile="x", emulated_version=1.37), "emulated_version: exp"),
-        (lambda world: mooring.load(profile="x", now="today"), "now: expected datetime or None"),
-        (lambda world: world.fit(3), "subject: expected str or None, not int 3"),
-        (lambda world: world.fit("x", replicas_max="3"), "replicas_max: expected int, not str '3'"),
-        (lambda world: world.what_if(drain=3), "drain: expected str, not int 3"),
-        (lambda world: world.what_if(add={"kind": "Node"}), "add: expected str, not dict"),
-        (lambda world: world.devices().where(5), "expression: expected str, not int 5"),
+        ({"profile": 5}, "profile: expected str or Iterable, not int 5"),
+        ({"profile": [5]}, "profile: expected str, not int 5"),
+        ({"profile": "x", "feature_gates": "A=true"}, "feature_gates: expected Mapping or None"),
+        ({"profile": "x", "emulated_version": 1.37}, "emulated_version: expected str, not float"),
+        ({"profile": "x", "now": "today"}, "now: expected datetime or None, not str 'today'"),
     ],
 )
-def test_values_of_wrong_types_are_type_errors_with_the_parameter(
-    world: mooring.World, ask: Any, error: str
-) -> None:
+def test_options_of_wrong_types_are_type_errors(options: Any, error: str) -> None:
     with pytest.raises(TypeError, match=error):
-        ask(world)
+        mooring.load(**options)
+
+
+def test_arguments_of_wrong_types_are_type_errors(world: mooring.World) -> None:
+    number: Any = 3
+    files: Any = ["a"]
+    manifest: Any = {"kind": "Node"}
+    for ask, error in (
+        (lambda: mooring.load(files), "source 1: expected str or PathLike or Mapping, not list"),
+        (lambda: world.fit(number), "subject: expected str or None, not int 3"),
+        (lambda: world.what_if(drain=number), "drain: expected str, not int 3"),
+        (lambda: world.what_if(add=manifest), "add: expected str, not dict"),
+        (lambda: world.devices().where(number), "expression: expected str, not int 3"),
+    ):
+        with pytest.raises(TypeError, match=error):
+            ask()
 
 
 def test_results_are_values(world: mooring.World) -> None:

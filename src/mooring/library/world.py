@@ -223,9 +223,10 @@ class World(Readable):
 
 def _texts(name: str, value: Texts) -> tuple[str, ...]:
     """Return the texts of a parameter, which is one string or several."""
-    is_several = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
-    found = tuple(value) if is_several else (value,)
-    for text in found:
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        check_type(name, value, str)
+        return (value,)
+    for text in (found := tuple(value)):
         check_type(name, text, str)
     return found
 
