@@ -175,6 +175,7 @@ def test_without_nodes_that_is_what_is_said() -> None:
     result = plan(text=POD)
     assert result.exit_code == 1
     assert "default/p gets no node: no nodes available to schedule pods" in result.stdout
+    assert "no nodes are given; --profile adds machines, --on or --live a cluster" in result.stdout
 
 
 def test_what_an_api_server_would_not_take_is_refused_with_its_place() -> None:

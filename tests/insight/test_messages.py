@@ -36,7 +36,8 @@ def test_pci_addresses_count_in_hexadecimal() -> None:
         for bus in ("18", "4f", "9a", "c0", "ce", "d2")
         for function in "01"
     ]
-    assert sorted(names[::-1], key=natural_order) == names
+    backwards = names[::-1]
+    assert sorted(backwards, key=natural_order) == names
     assert sorted(["pci-10", "pci-0000-4f-00-0-b", "pci-9"], key=natural_order)[:2] == [
         "pci-9",
         "pci-10",

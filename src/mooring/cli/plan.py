@@ -223,7 +223,10 @@ def _print_rest(placements: list[Placement], plan: Plan) -> None:
             echo(printable(f"  (Kubernetes writes {text})"))
     placed = len(placements) - len(pending)
     text = f"\n{counted(placed, 'pod')} of {len(placements)} placed on {_nodes(placements, plan)}"
-    echo(f"{text}{'; moor explain tells why the others are not' if pending else ''}")
+    if pending and not plan.before.nodes:
+        echo(f"{text}: no nodes are given; --profile adds machines, --on or --live a cluster")
+    else:
+        echo(f"{text}{'; moor explain tells why the others are not' if pending else ''}")
 
 
 def _order_text(better: BetterOrder, total: int) -> str:
