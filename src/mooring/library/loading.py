@@ -87,11 +87,7 @@ def load(
         found = _find_live(fspath(kubeconfig), context, namespace)
         cluster.append(found)
         namespace = namespace or found.namespace
-    check_type("profile", profile, str, Iterable)
-    if profiles := (profile,) if isinstance(profile, str) else tuple(profile):
-        for each in profiles:
-            check_type("profile", each, str)
-        cluster.append(Profiles(profiles, form))
+    cluster += _machines(profile, form)
     if not (cluster or sources):
         raise MooringError("nothing to load: give manifests, on=, profile= or live=True")
     call = partial(
@@ -103,6 +99,15 @@ def load(
     )
     given = _outside_loop(call) if asks else call()
     return World(_checked(given, keeps_refused=on_refused == "keep"), form=form)
+
+
+def _machines(profile: str | Sequence[str], form: NumaNodeForm) -> list[ClusterSource]:
+    """Return the source of the machines of profiles; none for no profiles."""
+    check_type("profile", profile, str, Iterable)
+    profiles = (profile,) if isinstance(profile, str) else tuple(profile)
+    for each in profiles:
+        check_type("profile", each, str)
+    return [Profiles(profiles, form)] if profiles else []
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
