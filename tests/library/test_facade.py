@@ -229,6 +229,15 @@ def test_questions_about_what_there_is_not_are_errors_with_a_hint(world: mooring
             ask()
 
 
+def test_a_walk_over_devices_renders_none(
+    world: mooring.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("mooring.library.inventory.device_tree")
+    devices = world.devices()
+    assert sum(each.is_free for each in devices) == 24
+    assert repr(devices) == "<Devices: 24 devices, 24 free>"
+
+
 def test_an_expression_that_fails_for_devices_is_warned_about(world: mooring.World) -> None:
     text = 'device.attributes["gpu.nvidia.com"].brand == "Nvidia"'
     concern = "16 devices give an error, such as dra.*: no such key: brand.*scheduling aborts"

@@ -33,7 +33,7 @@ class Device(Readable):
 
     def __init__(self, usage: DeviceUsage) -> None:
         self._usage = usage
-        self._tree = plain_tree(device_tree(usage))
+        self._tree: dict[str, Any] | None = None  # made when it is first used
 
     @property
     def driver(self) -> str:
@@ -78,17 +78,19 @@ class Device(Readable):
     @property
     def attributes(self) -> dict[str, Any]:
         """The attributes in its slice, by name: strings, integers, booleans or lists."""
-        found: dict[str, Any] = self._tree["attributes"]
+        found: dict[str, Any] = self.to_dict()["attributes"]
         return dict(found)
 
     @property
     def capacity(self) -> dict[str, str]:
         """The capacities in its slice, by name, as quantities such as `80Gi`."""
-        found: dict[str, str] = self._tree["capacity"]
+        found: dict[str, str] = self.to_dict()["capacity"]
         return dict(found)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the device as `moor devices -o json` prints it."""
+        if self._tree is None:
+            self._tree = plain_tree(device_tree(self._usage))
         return self._tree
 
     def _repr_html_(self) -> str:
@@ -196,6 +198,9 @@ class Devices(Readable, Sequence[Device]):
         free = sum(each.state is DeviceState.FREE for each in self._usages)
         return f"{counted(len(self), 'device')}, {free:,} free"
 
+    def __repr__(self) -> str:
+        return f"<Devices: {self._summary()}>"
+
     def __str__(self) -> str:
         return "\n".join((self._summary(), *map(str, self)))
 
@@ -286,6 +291,9 @@ class Claims(Readable, Sequence[Claim]):
 
     def _repr_html_(self) -> str:
         return html.block(html.table(_CLAIM_HEADER, map(_claim_row, self)))
+
+    def __repr__(self) -> str:
+        return f"<Claims: {counted(len(self), 'claim')}>"
 
     def __str__(self) -> str:
         return "\n".join((counted(len(self), "claim"), *map(str, self)))
