@@ -275,6 +275,13 @@ def test_arguments_of_wrong_types_are_type_errors(world: mooring.World) -> None:
             ask()
 
 
+def test_a_plan_of_nothing_says_why() -> None:
+    running = mooring.load(ROOT / "examples" / "two-nodes").plan()
+    assert str(running) == "Nothing to plan: none of 3 pods waits for a node."
+    empty = mooring.load(profile="dgx-h100").plan()
+    assert repr(empty) == "<Plan: Nothing to plan: there are no pods, and nothing that makes any.>"
+
+
 def test_results_are_values(world: mooring.World) -> None:
     devices, after = world.devices(), world.plan().after
     assert devices == world.devices()

@@ -33,7 +33,7 @@ from mooring.insight.devices import usage_in
 from mooring.insight.errors import TooManyPodsError
 from mooring.insight.messages import counted
 from mooring.insight.plan.arrival_orders import BetterOrder, better_order
-from mooring.insight.plan.document import plan_tree, shown_placement, shown_results
+from mooring.insight.plan.document import nothing_text, plan_tree, shown_placement, shown_results
 from mooring.insight.plan.evaluation_limit import EvaluationLimit
 from mooring.insight.plan.placements import (
     GrantedDevice,
@@ -142,7 +142,7 @@ def _print(
             for each in placements:
                 echo(printable(f"pod/{each.pod} node/{each.node or NO_NODE}"))
         case _ if not placements:
-            echo(_nothing(plan))
+            echo(nothing_text(plan))
         case _:
             is_wide = output == "wide"
             rows = (row for each in placements for row in _rows(each, is_wide=is_wide))
@@ -150,13 +150,6 @@ def _print(
             _print_rest(placements, plan)
             if better is not None:
                 echo(printable(_order_text(better, len(placements))))
-
-
-def _nothing(plan: Plan) -> str:
-    with_nodes = sum(bool(pod.spec.node_name) for pod in plan.before.pods)
-    if with_nodes:
-        return f"Nothing to plan: none of {counted(with_nodes, 'pod')} waits for a node."
-    return "Nothing to plan: there are no pods, and nothing that makes any."
 
 
 # --- the table ----------------------------------------------------------------------------

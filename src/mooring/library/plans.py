@@ -19,7 +19,7 @@ from mooring.insight.errors import UnknownObjectError
 from mooring.insight.explain.pods import DiagnosisTimeLimit
 from mooring.insight.messages import counted, full_name, similar_hint
 from mooring.insight.plan.arrival_orders import better_order
-from mooring.insight.plan.document import plan_tree, shown_placement, shown_results
+from mooring.insight.plan.document import nothing_text, plan_tree, shown_placement, shown_results
 from mooring.insight.plan.placements import Placement
 from mooring.insight.plan.planner import Plan as InsightPlan
 from mooring.insight.plan.refused import refused_results, with_refused
@@ -243,6 +243,8 @@ class Plan(Readable):
         )
 
     def _summary(self) -> str:
+        if not self.pods:
+            return nothing_text(self._plan)
         return f"{counted(len(self.placed), 'pod')} of {len(self.pods)} placed"
 
     def __str__(self) -> str:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.insight.explain.pods import kubernetes_writes
+from mooring.insight.messages import counted
 from mooring.insight.plan.arrival_orders import BetterOrder
 from mooring.insight.plan.placements import Placement, chosen_results, placement_of
 from mooring.insight.plan.planner import Plan, Result
@@ -46,3 +47,11 @@ def plan_tree(
         },
         **({"betterOrder": order} if order is not None else {}),
     }
+
+
+def nothing_text(plan: Plan) -> str:
+    """Return why a plan has no pods."""
+    with_nodes = sum(bool(pod.spec.node_name) for pod in plan.before.pods)
+    if with_nodes:
+        return f"Nothing to plan: none of {counted(with_nodes, 'pod')} waits for a node."
+    return "Nothing to plan: there are no pods, and nothing that makes any."
