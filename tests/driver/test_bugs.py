@@ -66,6 +66,7 @@ DEVICES: dict[str, tuple[Callable[[], Any], str]] = {
     "an exception": (raising, "devices() raised KeyError: 'gpu-0'"),
     "an exception without words": (lambda: next(iter(())), "devices() raised RuntimeError"),
     "a generator that fails": (half, "devices() raised RuntimeError: the bus is gone"),
+    "an exit": (lambda: sys.exit(3), "devices() raised RuntimeError: sys.exit(3) was called"),
     "nothing": (lambda: None, f"devices() returned None; {LIST}"),
     "a number": (lambda: 4, f"devices() returned the int 4; {LIST}"),
     "text": (lambda: "red", f"devices() returned the str 'red'; {LIST}"),

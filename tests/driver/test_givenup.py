@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -152,6 +153,22 @@ def test_a_claim_that_is_still_read_is_never_prepared(tmp_path: Path) -> None:
         await node.service.finished()
         assert node.driver.calls == ["unprepare red"]
         assert node.preparing.claims == ()
+
+    within(scene)
+
+
+def test_a_driver_that_exits_fails_the_claim_only(tmp_path: Path) -> None:
+    class Exiting(Patient):
+        async def prepare(self, claim: Claim) -> list[Prepared]:  # type: ignore[override]
+            if claim.name == "red":
+                sys.exit(3)
+            return await super().prepare(claim)
+
+    async def scene() -> None:
+        node = Node(tmp_path, Exiting())
+        answer = await node.prepare("red", "green")
+        assert answer.claims["uid-red"].error == "RuntimeError: sys.exit(3) was called"
+        assert node.claims == ["green"]
 
     within(scene)
 

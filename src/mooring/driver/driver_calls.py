@@ -47,7 +47,17 @@ INSTANCE_LOCK, SERIALIZE_LOCK = "instance.lock", "serialize.lock"
 
 
 async def call_driver(method: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of a driver's method; a generator is read to its end."""
+    """Return the result of a driver's method; a generator is read to its end.
+
+    SystemExit would end the event loop and whatever else runs in it, so it is an error like others.
+    """
+    try:
+        return await _result(method, *arguments)
+    except SystemExit as error:
+        raise RuntimeError(f"sys.exit({error.code!r}) was called") from error
+
+
+async def _result(method: Callable[..., Any], *arguments: Any) -> Any:
     if inspect.iscoroutinefunction(method):
         found = await method(*arguments)
     elif inspect.isasyncgenfunction(method):

@@ -96,7 +96,7 @@ class HealthService:
                     async for changes in source:
                         self._take(_checked(changes))
                         failures = 0
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # which would end the event loop
                 failures += 1
                 source = None
                 self._lose(str(error.__cause__ or error))
@@ -109,7 +109,7 @@ class HealthService:
         """Return the driver's stream of reports, if any; raises HealthError for anything else."""
         try:
             found: Any = self._driver.health()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _raised(error) from driver_error(error)
         if found is None or isinstance(found, AsyncIterator):
             return found
@@ -198,7 +198,7 @@ def _checked(changes: Any) -> list[DeviceHealth]:
     return found
 
 
-def _raised(error: Exception) -> HealthError:
+def _raised(error: BaseException) -> HealthError:
     failed = HealthError(raised_text("health", error))
     failed.__cause__ = driver_error(error)
     return failed
