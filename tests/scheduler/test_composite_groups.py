@@ -37,7 +37,8 @@ def run(made: Cluster, *pods: Pod, nodes: dict[str, tuple[str, ...]] | None = No
         own = tuple(each for each in pods if group_name(each) == name)
         there = (nodes or {}).get(name, ())
         count = len(own) + len(there)
-        return Gang(found, own, scheduled=len(there), existing=count, nodes=there)
+        placed = tuple(member(f"{name}-{number}", name) for number, _ in enumerate(there))
+        return Gang(found, own, len(there), count, nodes=there, placed=placed)
 
     unit = unit_of(made, SET, gang)
     assert unit is not None

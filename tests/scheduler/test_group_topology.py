@@ -44,7 +44,8 @@ def run(
     found = group(least=least, **{**IN_ONE_ZONE, **spec})
     made.put_group(found)
     count = len(pods) + len(nodes)
-    gang = Gang(found, pods, scheduled=len(nodes), existing=count, nodes=nodes)
+    placed = tuple(member(f"placed-{number}") for number, _ in enumerate(nodes))
+    gang = Gang(found, pods, scheduled=len(nodes), existing=count, nodes=nodes, placed=placed)
     return decide(made, gang, new_names())
 
 

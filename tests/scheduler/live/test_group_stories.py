@@ -308,11 +308,53 @@ def test_less_is_enough_once_the_group_says_so() -> None:
     assert rig.node_of("p") == rig.node_of("q") == "n1"
 
 
-def test_a_member_with_a_gate_does_not_stop_enough_others() -> None:
+def test_a_member_with_a_gate_holds_back_the_others() -> None:
     gated = member("r", schedulingGates=[{"name": "example.com/wait"}])
     rig = run_of(node("n1"), group(least=2), member("p"), member("q"), gated)
-    assert (rig.node_of("p"), rig.node_of("q"), rig.node_of("r")) == ("n1", "n1", "")
-    assert rig.condition("r") == ""
+    assert [rig.node_of(name) for name in "pqr"] == ["", "", ""]
+    assert [rig.condition(name) for name in "pqr"] == ["", "", ""]
+    rig.server.put(replace(gated, spec=replace(gated.spec, scheduling_gates=())))
+    rig.run()
+    assert [rig.node_of(name) for name in "pqr"] == ["n1", "n1", "n1"]
+
+
+def test_the_others_go_on_when_a_member_with_a_gate_is_deleted() -> None:
+    gated = member("r", schedulingGates=[{"name": "example.com/wait"}])
+    rig = run_of(node("n1"), group(least=2), member("p"), member("q"), gated)
+    rig.server.delete(gated)
+    rig.run()
+    assert [rig.node_of(name) for name in "pq"] == ["n1", "n1"]
+
+
+NOT_FOUND = 'False SchedulerError error in "DynamicResources" PodGroupPostFilter plugins: not found'
+
+
+def test_a_group_that_lost_a_member_is_tried_once_more() -> None:
+    rig = run_of(node("n1", allocatable=SMALL), group(least=3), *map(member, ("p", "q", "r")))
+    assert rig.condition("q").startswith("False Unschedulable")
+    rig.server.delete(rig.server.get(Pod, "r"))
+    rig.run(for_s=3)
+    assert rig.condition("p") == rig.condition("q") == NOT_FOUND
+    assert condition_of(rig.server) == "False SchedulerError"
+    rig.server.put(member("s"), node("n2", allocatable=SMALL))
+    rig.run(for_s=10)
+    assert "" not in (rig.node_of("p"), rig.node_of("q"), rig.node_of("s"))
+
+
+def test_a_group_that_wants_more_than_there_are_is_tried_once_more() -> None:
+    rig = run_of(node("n1", allocatable=SMALL), group(least=3), *map(member, ("p", "q", "r")))
+    stored = rig.server.get(PodGroup, "gang")
+    rig.server.put(replace(stored, spec=group(least=4).spec))
+    rig.run(for_s=3)
+    assert [rig.condition(name) for name in "pqr"] == [NOT_FOUND] * 3
+
+
+def test_a_group_is_an_error_while_there_are_no_nodes() -> None:
+    rig = run_of(group(least=2), member("p"), member("q"))
+    assert rig.condition("p") == rig.condition("q") == NOT_FOUND
+    rig.server.put(node("n1", allocatable=SMALL))
+    rig.run(for_s=3)
+    assert rig.node_of("p") == rig.node_of("q") == "n1"
 
 
 # --- when groups are tried again ------------------------------------------------------------------

@@ -7,7 +7,7 @@ do are tried again at once, as in Kubernetes: only then pods may be preempted fo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
@@ -28,11 +28,11 @@ from mooring.scheduler.live.metrics import (
     Metrics,
     profile_of,
 )
-from mooring.scheduler.live.queueing_hints import combined_hints, hints_for
+from mooring.scheduler.live.queueing_hints import combined_hints, departures, hints_for
 from mooring.scheduler.live.scheduling_queue import QueuedPodInfo, QueueKey, SchedulingQueue
 from mooring.scheduler.live.status_updates import report_group
-from mooring.scheduler.pod_groups import Gang, UnitDecision, decide, unit_of, unready
-from mooring.scheduler.pod_signature import pod_key
+from mooring.scheduler.pod_groups import Gang, UnitDecision, decide, held_back, unit_of, unready
+from mooring.scheduler.pod_signature import PodInfo, pod_key
 from mooring.scheduler.reservation import IdSource, Reservation
 from mooring.scheduler.scheduling_cycle import Pending, pre_enqueue
 
@@ -113,7 +113,7 @@ class GroupScheduling:
         if any(list(map(parts.resolves_double_allocation, pods))):  # of each pod
             parts.queue.back_off(entry, now.elapsed_s)
             return
-        decision = decide(self._cluster, unit, self._ids)
+        decision = decide(self._cluster, unit, self._ids, is_ready=entry.is_ready)
         reserved = [each for each in decision.results if isinstance(each, Reservation)]
         if self._turns.is_put_off and not reserved:
             parts.queue.put_off(entry, self._turns.used_s)
@@ -125,8 +125,8 @@ class GroupScheduling:
             parts.effects.start(report_group(group.gang.group, group, now))
         if self._reports_composites and isinstance(unit.group, CompositePodGroup):
             parts.effects.start(report_group(unit.group, decision, now))
-        if decision.preemption is not None and decision.preemption.victims:
-            victims = decision.preemption.victims
+        victims = () if decision.preemption is None else decision.preemption.victims
+        if victims:
             self._failures.preempt_for_group(unit.group, pods, victims, now)
         pending = [each for each in decision.results if isinstance(each, Pending)]
         if reserved and pending:
@@ -136,7 +136,33 @@ class GroupScheduling:
                 priority, now_s = entry.priority, now.elapsed_s
                 parts.queue.put(entry.key, key, each.pod, priority=priority, now_s=now_s)
         else:
-            self._keep(entry, pending, now)
+            self._keep(entry, pending, now, is_parked=self._are_several(victims))
+
+    def is_ready(self, key: QueueKey) -> bool:
+        """Return whether the pods that wait under a root have what they need to be tried."""
+        entry = self._parts.queue.find(key)
+        if entry is None or not entry.has_failed or key[0] == "pod":
+            return False
+        kind, namespace, name = key
+        pods = entry.pods.values()
+        unit = unit_of(
+            self._cluster,
+            (kind, namespace, name),
+            lambda group: self._gang(
+                group, [pod for pod in pods if group_name(pod) == group.metadata.name]
+            ),
+        )
+        return unit is not None and held_back(self._cluster, unit) is None
+
+    def _are_several(self, victims: Iterable[PodInfo]) -> bool:
+        """Return whether more than one pod has yet to be told to leave.
+
+        While several are being deleted, Kubernetes holds the group back; it is woken by the first
+        that has left.
+        """
+        pods = self._cache.pods
+        found = (pods.get(victim.key) for victim in victims)
+        return sum(pod is not None and not pod.metadata.deletion_timestamp for pod in found) > 1
 
     def _gang(self, group: PodGroup, pods: list[Pod]) -> Gang:
         """Return a group with its pods as they are: in the order of their arrival."""
@@ -183,7 +209,9 @@ class GroupScheduling:
             name = each.pod.metadata.namespace, group_name(each.pod) or ""
             self._failures.handle_member(self._cluster.groups.get(name), each, now)
 
-    def _keep(self, entry: QueuedPodInfo, pending: list[Pending], now: Moment) -> None:
+    def _keep(
+        self, entry: QueuedPodInfo, pending: list[Pending], now: Moment, *, is_parked: bool = False
+    ) -> None:
         """Keep pods that got no node waiting together."""
         entry.pods = {pod_key(each.pod): each.pod for each in pending}
         self._report(pending, now)
@@ -192,5 +220,7 @@ class GroupScheduling:
             queue.back_off(entry, now.elapsed_s)
         elif pending:
             hints = combined_hints([hints_for(each) for each in pending])
+            if is_parked:
+                hints = hints._replace(shared=departures(hints.shared), is_parked=True)
             timed = hints._replace(is_timed=True)
             queue.add_unschedulable(entry, timed, None, now.elapsed_s)

@@ -11,7 +11,7 @@ common is enough to try the pod again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -57,6 +57,7 @@ class QueueingHints(NamedTuple):
     is_gated: bool = False  # it was not tried, and need not back off before it is
     is_eager: bool = False  # it need not back off, because pods are preempted for it
     is_timed: bool = False  # it is tried at the times at which Kubernetes tries it
+    is_parked: bool = False  # Kubernetes does not try it either until one of the events
 
 
 def of_pod(key: str) -> ClusterEvent:
@@ -91,6 +92,11 @@ def claim_watched(key: tuple[str, str]) -> ClusterEvent:
 def pod_left(node: str) -> ClusterEvent:
     """Return the event of a pod that left one node."""
     return ("pod-left", node)
+
+
+def departures(events: Iterable[ClusterEvent]) -> frozenset[ClusterEvent]:
+    """Return those of some events that say that a pod left a node."""
+    return frozenset(each for each in events if each == POD_LEFT or each[0] == pod_left("")[0])
 
 
 def hints_for(pending: Pending) -> QueueingHints:

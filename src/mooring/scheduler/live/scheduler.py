@@ -120,11 +120,12 @@ class LiveScheduler:
         """Remove an object."""
         self._at(now)
         members = self._groups.pods_below(value) if isinstance(value, AnyGroup) else ()
+        was_ready = isinstance(value, Pod) and self._groups.is_ready(self._queue_key(value))
         with FAULTS.guard("the scheduler's cache", lambda: object_text(value)):
             self.cache.remove(value)
         if isinstance(value, Pod):
-            key = pod_key(value)
-            self.queue.discard(self._queue_key(value), key, now.elapsed_s)
+            key, queue_key = pod_key(value), self._queue_key(value)
+            self.queue.discard(queue_key, key, now.elapsed_s, was_ready=was_ready)
             self._failures.forget(key)
         for key, queue_key in members:
             self._requeue(key, queue_key)

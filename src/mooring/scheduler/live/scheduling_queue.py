@@ -56,6 +56,8 @@ class QueuedPodInfo(Struct, eq=False):
     ticket: int = 0
     backoff_until_s: float = 0.0
     has_failed: bool = False  # by an error, or as a group: it must back off before it is tried
+    is_ready: bool = False  # a group that is tried again as it is, even if it is too small by now
+    is_parked: bool = False  # Kubernetes would not have tried it meanwhile
     unschedulable_since_s: float = 0.0
     events: frozenset[ClusterEvent] = frozenset()
     kind: PodKind | None = None  # with which it waits
@@ -111,10 +113,16 @@ class SchedulingQueue:
         entry.pods[pod_key] = pod
         entry.priority = priority
         if is_new:
+            entry.is_ready = False
             self._activate(entry, now_s)
 
-    def discard(self, key: QueueKey, pod_key: str, now_s: float) -> None:
-        """Remove a pod."""
+    def discard(
+        self, key: QueueKey, pod_key: str, now_s: float, *, was_ready: bool = False
+    ) -> None:
+        """Remove a pod; the others of its group are tried without it.
+
+        They are tried even if they are too few, if they were enough until now.
+        """
         entry = self._entries.get(key)
         if entry is None or entry.pods.pop(pod_key, None) is None:
             return
@@ -122,6 +130,9 @@ class SchedulingQueue:
             self._leave(entry)
             del self._entries[key]
             self._pass_on(entry, now_s)
+        elif entry.queue == GATED or (entry.queue == UNSCHEDULABLE and not entry.is_parked):
+            self._activate(entry, now_s)
+        entry.is_ready = was_ready
 
     # --- trying -----------------------------------------------------------------------------------
 
@@ -158,7 +169,8 @@ class SchedulingQueue:
         if entry.probes is not None and entry.probes != kind:
             self._pass_on(entry, now_s)
         entry.probes = None
-        entry.has_failed = hints.is_timed and not hints.is_gated
+        entry.has_failed = entry.is_ready = hints.is_timed and not hints.is_gated
+        entry.is_parked = hints.is_parked
         entry.unschedulable_since_s = now_s
         if hints.is_gated:
             entry.tries -= 1
@@ -193,7 +205,7 @@ class SchedulingQueue:
         entry = self._back(entry)
         self._pass_on(entry, now_s)
         self._leave(entry)
-        entry.has_failed = True
+        entry.has_failed, entry.is_ready = True, False
         entry.backoff_until_s = now_s + self.backoff.after(entry.tries)
         self._push_backoff(entry)
 
@@ -263,7 +275,7 @@ class SchedulingQueue:
         if entry.queue == ACTIVE:
             return
         is_waiting = entry.queue == UNSCHEDULABLE or (entry.queue == BACKOFF and entry.has_failed)
-        if entry.queue == UNSCHEDULABLE and entry.has_failed:
+        if entry.queue == UNSCHEDULABLE and entry.has_failed and not entry.is_parked:
             until_s, tries = entry.backoff_until_s, entry.tries
             entry.backoff_until_s, entry.tries = self.backoff.next_of_group(
                 until_s, tries, len(entry.pods), now_s

@@ -13,6 +13,7 @@ from mooring.scheduler.pod_groups.decision import (
     GroupDecision,
     UnitDecision,
     decide,
+    held_back,
     schedule_group,
     unready,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "Unit",
     "UnitDecision",
     "decide",
+    "held_back",
     "schedule_group",
     "unit_of",
     "unready",

@@ -3,14 +3,13 @@
     waiting? ─ alike? ─ algorithm ─► nodes
                             └ PodGroupPostFilter ─► messages, perhaps victims
 
-A group is not tried before enough of its pods exist, and before enough of those may be tried: pods
-without claims, or with a scheduling gate, are waited for without a message. Kubernetes waits for
-all pods of a group.
+A group is not tried before enough of its pods exist, and before all that look for a node may be
+tried: one without its claims, or with a scheduling gate, holds back all, without a message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,7 +37,12 @@ from mooring.scheduler.pod_groups.gangs import (
     priority_of,
     unit_key,
 )
-from mooring.scheduler.pod_groups.preemption import GroupPreemption, post_filter
+from mooring.scheduler.pod_groups.preemption import (
+    NOT_CLEARED,
+    GroupPreemption,
+    fails_to_clear_claims,
+    post_filter,
+)
 from mooring.scheduler.pod_signature import PodInfo, pod_key
 from mooring.scheduler.reservation import IdSource, Reservation
 from mooring.scheduler.scheduling_cycle import Pending, pre_enqueue
@@ -80,13 +84,21 @@ def schedule_group(
 
 
 def decide(
-    cluster: Cluster, unit: Unit, ids: IdSource, *, steps_max: int = STEPS_MAX
+    cluster: Cluster,
+    unit: Unit,
+    ids: IdSource,
+    *,
+    steps_max: int = STEPS_MAX,
+    is_ready: bool = False,
 ) -> UnitDecision:
-    """Do the same, and return the messages about the groups as well."""
+    """Do the same, and return the messages about the groups as well.
+
+    One that is known to be ready is tried at once, although it may have too few pods by now.
+    """
     pods = pods_of(unit)
     if not pods:
         return UnitDecision(())
-    if (waiting := _waiting(cluster, unit)) is not None:
+    if not is_ready and (waiting := held_back(cluster, unit)) is not None:
         return waiting
     if (fault := _disagreement(cluster, unit, pods)) is not None:
         return _faulty(cluster, unit, fault)
@@ -103,7 +115,9 @@ def _decided(
     _complete(unit, results, None)
     untried = {key: result.status.message for key, result in results.items()}
     preemption = None
-    if not root.is_success and not root.is_fault:
+    if fails_to_clear_claims(cluster, results[unit_key(unit)]):
+        root = results[unit_key(unit)].status = GroupStatus(error=NOT_CLEARED, is_fault=True)
+    elif not root.is_success and not root.is_fault:
         text, preemption = post_filter(cluster, unit, pods, steps_max=steps_max)
         for result in results.values() if text else ():
             result.status.reasons.append(text)
@@ -135,35 +149,27 @@ def _complete(unit: Unit, results: Results, parent: GroupStatus | None) -> None:
 # --- before the attempt ---------------------------------------------------------------------------
 
 
-def _waiting(cluster: Cluster, unit: Unit) -> UnitDecision | None:
+def held_back(cluster: Cluster, unit: Unit) -> UnitDecision | None:
     """Return why groups are not tried yet, if so; nothing is reported of them then."""
-    gated = {pod_key(pod): pre_enqueue(cluster, pod) for pod in pods_of(unit)}
-    tried = {key for key, status in gated.items() if status is None}
-    if unit.is_ready and tried and _has_enough(unit, tried):
-        return None
-    text = TOO_FEW
-    if isinstance(unit, CompositeGang):
+    gated: dict[str, Pending] = {}
+    if unit.is_ready:
+        found = ((pod, pre_enqueue(cluster, pod)) for pod in pods_of(unit))
+        gated = {pod_key(pod): status for pod, status in found if status is not None}
+        if not gated:
+            return None
+        first = next(iter(gated.values()))
+        text = f"waiting for pod {first.pod.metadata.name} of the group: {first.reason}"
+    elif isinstance(unit, CompositeGang):
         name = unit.group.metadata.name
         text = f'waiting for composite pod group "{name}" tree to meet quorum'
-    return UnitDecision(
-        tuple(
-            GroupDecision(
-                gang,
-                tuple(
-                    (gated[pod_key(pod)] if unit.is_ready else None) or unready(cluster, pod, text)
-                    for pod in gang.pods
-                ),
-            )
-            for gang in gangs_of(unit)
-        )
-    )
+    else:
+        text = TOO_FEW
 
+    def waiting(pod: Pod) -> Pending:
+        return gated.get(pod_key(pod)) or unready(cluster, pod, text)
 
-def _has_enough(unit: Unit, tried: Container[str]) -> bool:
-    """Return whether enough pods of a group can be tried, or enough groups have enough."""
-    if isinstance(unit, CompositeGang):
-        return sum(_has_enough(child, tried) for child in unit.children) >= unit.minimum
-    return sum(pod_key(pod) in tried for pod in unit.pods) >= unit.needed
+    groups = (GroupDecision(gang, tuple(map(waiting, gang.pods))) for gang in gangs_of(unit))
+    return UnitDecision(tuple(groups))
 
 
 def _disagreement(cluster: Cluster, unit: Unit, pods: Sequence[Pod]) -> str | None:
@@ -227,7 +233,7 @@ def _pod_results(
         if status.is_fault:
             is_own = isinstance(own, Pending) and own.is_fault
             return own if is_own and own is not None else _failed(cluster, pod, status.message)
-        nominated = None if own is None else ""
+        nominated = "" if isinstance(own, Reservation) else None
         victims: tuple[PodInfo, ...] = ()
         if preemption is not None:
             nominated = preemption.nominated.get(key, nominated)

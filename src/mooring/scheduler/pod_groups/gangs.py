@@ -25,7 +25,7 @@ class Gang(Struct, frozen=True):
     scheduled: int = 0  # pods of the group that have a node
     existing: int = 0  # all pods of the group
     nodes: tuple[str, ...] = ()  # of those that have one
-    placed: tuple[Pod, ...] = ()  # those that have one, which must be like the others
+    placed: tuple[Pod, ...] = ()  # those that have one, in the same order
 
     @property
     def minimum(self) -> int:
@@ -65,6 +65,11 @@ class CompositeGang(Struct, frozen=True):
     def nodes(self) -> tuple[str, ...]:
         """The nodes of all pods in it that have one."""
         return tuple(node for child in self.children for node in child.nodes)
+
+    @property
+    def placed(self) -> tuple[Pod, ...]:
+        """All pods in it that have a node."""
+        return tuple(pod for child in self.children for pod in child.placed)
 
 
 Unit = Gang | CompositeGang

@@ -9,12 +9,14 @@ from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
+from mooring.api.meta import namespaced_name
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.node_info import node_amounts
 from mooring.scheduler.pod_groups.gangs import Unit, topology_key
 from mooring.scheduler.resources import is_scalar
 
 ALL_PERCENT = 100
+UNKNOWN_DOMAIN = "cannot determine domain for already scheduled pods: "
 
 
 class PlacementError(Exception):
@@ -49,19 +51,18 @@ def placements_of(
 
 def _used_domain(cluster: Cluster, unit: Unit, key: str) -> str | None:
     used: str | None = None
-    for name in unit.nodes:
+    for pod, name in zip(unit.placed, unit.nodes, strict=True):
+        there = f"pod {namespaced_name(pod.metadata)}"
         info = cluster.snapshot.nodes.get(name)
-        domain = None if info is None else info.facts.labels.get(key)
+        if info is None:
+            text = f'getting node for {there}: nodeinfo not found for node name "{name}"'
+            raise PlacementError(UNKNOWN_DOMAIN + text)
+        domain = info.facts.labels.get(key)
         if domain is None:
-            raise PlacementError(
-                f"cannot determine domain for already scheduled pods: no topology domain found "
-                f"for a pod on node {name}"
-            )
+            raise PlacementError(f"{UNKNOWN_DOMAIN}no topology domain found for {there}")
         if used not in (None, domain):
-            raise PlacementError(
-                "cannot determine domain for already scheduled pods: "
-                f"more than 1 domain found for pod group: {used}, {domain}"
-            )
+            text = f"more than 1 domain found for pod group: {used}, {domain}"
+            raise PlacementError(UNKNOWN_DOMAIN + text)
         used = domain
     return used
 

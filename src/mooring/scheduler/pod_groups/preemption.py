@@ -22,11 +22,12 @@ from mooring.api.core.pod import Pod
 from mooring.api.scheduling.v1beta1 import PREEMPT_NEVER
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.plugins.registry import ActiveFilters, active_filters, run_filters
-from mooring.scheduler.pod_groups.algorithm import GroupAlgorithm, Held
+from mooring.scheduler.pod_groups.algorithm import GroupAlgorithm, GroupResult, Held
 from mooring.scheduler.pod_groups.gang_search import STEPS_MAX
 from mooring.scheduler.pod_groups.gangs import (
     CompositeGang,
     Unit,
+    pods_of,
     preemption_policy,
     priority_of,
     unit_key,
@@ -40,6 +41,7 @@ NOT_ELIGIBLE = "not eligible due to preemptionPolicy=Never."
 ONGOING = "ongoing preemption on nominated nodes"
 CLAIMS_CLEARED = "deallocation and deletion of ResourceClaims completed"
 PREFIX = "pod group preemption: "
+NOT_CLEARED = 'error in "DynamicResources" PodGroupPostFilter plugins: not found'
 
 
 class GroupPreemption(Struct, frozen=True):
@@ -78,6 +80,16 @@ def post_filter(
         victims = _chosen(cluster, assigned, lower, nodes)
     text = f"found a placement for podgroup, preempting {len(victims)} victims"
     return PREFIX + text, GroupPreemption(nominated, victims)
+
+
+def fails_to_clear_claims(cluster: Cluster, result: GroupResult) -> bool:
+    """Return whether there is nothing to clear claims by: no pod of the group got to a node."""
+    if result.status.is_success or result.status.is_fault:
+        return False
+    if result.pods and cluster.snapshot.nodes:
+        return False
+    pod = next(iter(pods_of(result.unit)))
+    return cluster.profile_for(pod).groups_deallocate and _clears_claims(cluster, result.unit)
 
 
 def _clears_claims(cluster: Cluster, unit: Unit) -> bool:

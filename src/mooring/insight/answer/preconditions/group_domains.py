@@ -81,14 +81,17 @@ def _gang(case: Case, name: str) -> Gang:
         for pod in case.snapshot.pods
         if pod.metadata.namespace == case.namespace and group_name(pod) == name
     ]
-    nodes = {
-        pod.metadata.name: pod.spec.node_name or placed
-        for pod in members
-        if (placed := case.cluster.snapshot.node_of(pod.metadata.uid)) or pod.spec.node_name
-    }
-    waiting = tuple(pod for pod in members if pod.metadata.name not in nodes)
-    found = tuple(node for node in nodes.values() if node)
-    return Gang(group, waiting, scheduled=len(found), existing=len(members), nodes=found)
+    node_of = case.cluster.snapshot.node_of
+    nodes = [pod.spec.node_name or node_of(pod.metadata.uid) for pod in members]
+    placed = [(pod, node) for pod, node in zip(members, nodes, strict=True) if node]
+    return Gang(
+        group,
+        tuple(pod for pod, node in zip(members, nodes, strict=True) if not node),
+        scheduled=len(placed),
+        existing=len(members),
+        nodes=tuple(node for _, node in placed),
+        placed=tuple(pod for pod, _ in placed),
+    )
 
 
 def _with_key(gang: Gang, above: AnyGroup) -> PodGroup:
