@@ -294,6 +294,11 @@ class NominatedPods:
         found = self._pods.get(key)
         return None if found is None else found[1]
 
+    def lower_on(self, node: str, priority: int) -> list[str]:
+        """Return the pods of lower priority that are nominated for a node, by their keys."""
+        found = self._pods.items()
+        return [key for key, (pod, at) in found if at == node and pod.priority < priority]
+
     def held(self, priority: int, besides: Container[str]) -> AbstractContextManager[None]:
         """Hold room during a block for nominated pods of this priority or a higher one."""
         return self._held(priority, besides) if self._pods else NOTHING_HELD

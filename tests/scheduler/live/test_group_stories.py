@@ -233,6 +233,58 @@ def test_a_single_pod_preempts_nobody_else_while_its_victim_leaves() -> None:
     assert rig.node_of("first") == "n1"
 
 
+def test_who_is_not_leaving_yet_is_evicted_beside_one_that_is() -> None:
+    slow: dict[str, Any] = {"metadata": {"finalizers": ["example.com/slow"]}}
+    first = pod("first", requests={"cpu": "1"}, **HIGH)
+    rig = run_of(node("n1", allocatable=SMALL), low("v1", **slow), low("v2", **slow), first)
+    assert len(rig.told("Preempted")) == 1
+    rig.server.put(pod("top", requests={"cpu": "2"}, priority=99))
+    rig.run()
+    assert len(rig.told("Preempted")) == 2
+    assert rig.server.get(Pod, "top").status.nominated_node_name == "n1"
+    assert rig.server.get(Pod, "first").status.nominated_node_name == ""
+
+
+def test_a_group_for_which_several_pods_leave_waits_until_the_first_has_left() -> None:
+    slow: dict[str, Any] = {"metadata": {"finalizers": ["example.com/slow"]}}
+    gang = group(least=2, **HIGH)
+    rig = run_of(
+        node("n1", allocatable=SMALL),
+        *(low(name, **slow) for name in ("v1", "v2")),
+        gang,
+        *(member(name, **HIGH) for name in "pq"),
+    )
+    rig.run(for_s=30)
+    rig.server.put(node("n2", allocatable={"cpu": "0"}))
+    rig.run(for_s=30)
+    (told,) = rig.server.get(PodGroup, "gang").status.conditions
+    assert told.message.endswith("found a placement for podgroup, preempting 2 victims")
+    rig.server.drop(rig.server.get(Pod, "v1"))
+    rig.run()
+    (told,) = rig.server.get(PodGroup, "gang").status.conditions
+    assert told.message.endswith("ongoing preemption on nominated nodes")
+    rig.server.drop(rig.server.get(Pod, "v2"))
+    rig.run(for_s=3)
+    assert rig.node_of("p") == rig.node_of("q") == "n1"
+
+
+def test_a_member_that_no_longer_finds_a_node_stays_nominated() -> None:
+    slow: dict[str, Any] = {"metadata": {"finalizers": ["example.com/slow"]}}
+    gang = group(least=1, **HIGH)
+    rig = run_of(node("n1", allocatable=SMALL), low("v1", **slow), gang, member("p", **HIGH))
+    rig.server.put(pod("more", requests={"cpu": "1"}))
+    rig.run()
+    assert rig.server.get(Pod, "p").status.nominated_node_name == ""
+    rig.server.put(member("q", **HIGH))
+    rig.run()
+    assert rig.server.get(Pod, "q").status.nominated_node_name == "n1"
+    top = group("top", least=1, priority=99)
+    rig.server.put(top, pod("t", requests={"cpu": "2"}, schedulingGroup={"podGroupName": "top"}, priority=99))
+    rig.run(for_s=30)
+    assert rig.server.get(Pod, "t").status.nominated_node_name == "n1"
+    assert rig.server.get(Pod, "q").status.nominated_node_name == "n1"
+
+
 def test_a_pod_that_started_later_is_the_victim_whenever_that_becomes_known() -> None:
     rig = run_of(node("n1", allocatable=SMALL), low("v1"), low("v2"))
     for name, hour in (("v1", 9), ("v2", 8)):

@@ -29,6 +29,7 @@ from mooring.scheduler.live.status_updates import (
     UNSCHEDULABLE,
     Preemptor,
     carry_out,
+    clear_nomination,
     evict,
     report_unscheduled,
     try_deallocate,
@@ -153,12 +154,16 @@ class FailureHandler:
                 return
 
     def _preempt(self, pod: Pod, found: Preemption, now: Moment) -> None:
-        """Evict pods of lower priority, unless some of them are leaving already."""
+        """Evict pods of lower priority, and nominate others for that node no longer."""
         self._metrics.preemptions.inc()
         victims = [victim.key for victim in found.victims]
-        if any(not self._cache.is_alive(key) for key in victims):
-            return
         self._metrics.victims.observe(len(victims))
+        if not any(map(self._cache.is_alive, victims)):
+            return
+        nominated = self._cache.cluster.nominated
+        for key in nominated.lower_on(found.node, pod.spec.priority or 0):
+            nominated.discard(key)
+            self._effects.start(clear_nomination(self._cache, key))
         preemptor = Preemptor("pod", pod.metadata.uid, pod.spec.scheduler_name, (pod_key(pod),))
         self._effects.start(evict(self._cache, victims, preemptor, found.node, now))
 

@@ -140,6 +140,14 @@ def try_unreserve(cache: AssumeCache, claim: ResourceClaim, pod: Pod) -> Steps[N
         yield from unreserve(cache, claim_key(claim), pod, allocation=allocation)
 
 
+def clear_nomination(cache: AssumeCache, key: str) -> Steps[None]:
+    """Write that a pod is nominated for no node, if it is."""
+    pod = cache.pods.get(key)
+    if pod is not None and pod.status.nominated_node_name:
+        body = {"metadata": {"uid": pod.metadata.uid}, "status": {"nominatedNodeName": None}}
+        yield Patch(Target.of(pod), body, "status")
+
+
 class Preemptor(NamedTuple):
     """Whoever pods are evicted for."""
 
