@@ -70,7 +70,12 @@ class FailureHandler:
         self._reports: dict[str, _Report] = {}
         self._plugins: dict[str, tuple[Labels, ...]] = {}  # plugin and profile, by pod
 
-    def handle(self, pending: Pending, now: Moment) -> bool:
+    def is_news(self, pending: Pending) -> bool:
+        """Return whether a pod that was reported is now reported with another message."""
+        before = self._reports.get(pod_key(pending.pod))
+        return before is not None and before.message != _worded(pending).message
+
+    def handle(self, pending: Pending, now: Moment, *, is_muted: bool = False) -> bool:
         """Report why a pod has no node, and help it; False if there is nothing to report."""
         pending = _worded(pending)
         key = pod_key(pending.pod)
@@ -100,6 +105,7 @@ class FailureHandler:
                 nominated=nominated,
                 explanation=explanation,
                 is_apart=self._explain_in is ExplainIn.EVENT,
+                is_muted=is_muted,
             )
         )
         return True
@@ -108,9 +114,11 @@ class FailureHandler:
         """Record which plugin keeps a pod from being tried; nothing is reported of it."""
         self._plugins[pod_key(pod)] = ((plugin, profile_of(pod)),)
 
-    def handle_member(self, group: PodGroup | None, pending: Pending, now: Moment) -> None:
+    def handle_member(
+        self, group: PodGroup | None, pending: Pending, now: Moment, *, is_muted: bool = False
+    ) -> None:
         """Report why a pod of a group has no node, and deallocate a claim for it."""
-        if self.handle(pending, now) and group is not None:
+        if self.handle(pending, now, is_muted=is_muted) and group is not None:
             self._deallocate_for(group, pending)
 
     def handle_error(self, key: str, message: str, now: Moment) -> None:

@@ -7,7 +7,7 @@ do are tried again at once, as in Kubernetes: only then pods may be preempted fo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Protocol
 
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
@@ -130,7 +130,7 @@ class GroupScheduling:
             self._failures.preempt_for_group(unit.group, pods, victims, now)
         pending = [each for each in decision.results if isinstance(each, Pending)]
         if reserved and pending:
-            self._report(pending, now)
+            self._report(pending, now, entry.muted)
             for each in pending:
                 key = pod_key(each.pod)
                 priority, now_s = entry.priority, now.elapsed_s
@@ -202,19 +202,29 @@ class GroupScheduling:
             result = WAITING_ON_PREEMPTION if decision.preemption is not None else result
         self._parts.metrics.group_attempted(profile, result, self._parts.elapsed_s())
 
-    def _report(self, pending: list[Pending], now: Moment) -> None:
+    def _report(self, pending: list[Pending], now: Moment, muted: Container[str]) -> bool:
+        """Report why pods have no node; return whether an event was left out."""
         self._cluster.work.measure(None)  # explanations are not part of the cycle
+        is_left_out = False
         for each in pending:
             self._parts.count_rejected(each)
             name = each.pod.metadata.namespace, group_name(each.pod) or ""
-            self._failures.handle_member(self._cluster.groups.get(name), each, now)
+            is_muted = pod_key(each.pod) in muted and self._failures.is_news(each)
+            is_left_out = is_left_out or is_muted
+            group = self._cluster.groups.get(name)
+            self._failures.handle_member(group, each, now, is_muted=is_muted)
+        return is_left_out
 
     def _keep(
         self, entry: QueuedPodInfo, pending: list[Pending], now: Moment, *, is_parked: bool = False
     ) -> None:
-        """Keep pods that got no node waiting together."""
+        """Keep pods that got no node waiting together.
+
+        Kubernetes adds an event to the last one if the pod has not changed since, whatever it
+        says. So an event that says something new comes with the next attempt after a condition.
+        """
         entry.pods = {pod_key(each.pod): each.pod for each in pending}
-        self._report(pending, now)
+        is_left_out = self._report(pending, now, entry.muted)
         queue = self._parts.queue
         if any(each.is_fault for each in pending):
             queue.back_off(entry, now.elapsed_s)
@@ -224,3 +234,5 @@ class GroupScheduling:
                 hints = hints._replace(shared=departures(hints.shared), is_parked=True)
             timed = hints._replace(is_timed=True)
             queue.add_unschedulable(entry, timed, None, now.elapsed_s)
+            if is_left_out:
+                queue.try_again(entry.key, now.elapsed_s)

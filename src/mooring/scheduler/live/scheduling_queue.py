@@ -58,6 +58,7 @@ class QueuedPodInfo(Struct, eq=False):
     has_failed: bool = False  # by an error, or as a group: it must back off before it is tried
     is_ready: bool = False  # a group that is tried again as it is, even if it is too small by now
     is_parked: bool = False  # Kubernetes would not have tried it meanwhile
+    muted: frozenset[str] = frozenset()  # pods of which Kubernetes repeats the last event first
     unschedulable_since_s: float = 0.0
     events: frozenset[ClusterEvent] = frozenset()
     kind: PodKind | None = None  # with which it waits
@@ -170,7 +171,7 @@ class SchedulingQueue:
             self._pass_on(entry, now_s)
         entry.probes = None
         entry.has_failed = entry.is_ready = hints.is_timed and not hints.is_gated
-        entry.is_parked = hints.is_parked
+        entry.is_parked, entry.muted = hints.is_parked, frozenset()
         entry.unschedulable_since_s = now_s
         if hints.is_gated:
             entry.tries -= 1
@@ -184,6 +185,12 @@ class SchedulingQueue:
                 entry.backoff_until_s = self.backoff.group_until_s(now_s, entry.tries, pods)
         self._unschedulable[entry.key] = entry
         self._listen(entry, hints, kind if hints.shared else None)
+
+    def try_again(self, key: QueueKey, now_s: float) -> None:
+        """Do not let an entry wait longer than it backs off."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.queue == UNSCHEDULABLE:
+            self._activate(entry, now_s)
 
     def put_off(self, entry: QueuedPodInfo, used_s: float) -> None:
         """Go on with an entry when it is its turn; it has used some time already."""
@@ -205,7 +212,7 @@ class SchedulingQueue:
         entry = self._back(entry)
         self._pass_on(entry, now_s)
         self._leave(entry)
-        entry.has_failed, entry.is_ready = True, False
+        entry.has_failed, entry.is_ready, entry.muted = True, False, frozenset()
         entry.backoff_until_s = now_s + self.backoff.after(entry.tries)
         self._push_backoff(entry)
 
@@ -280,6 +287,8 @@ class SchedulingQueue:
             entry.backoff_until_s, entry.tries = self.backoff.next_of_group(
                 until_s, tries, len(entry.pods), now_s
             )
+            if entry.tries > tries:
+                entry.muted = frozenset(entry.pods)
         self._leave(entry)
         if is_waiting and entry.backoff_until_s > now_s:
             self._push_backoff(entry)

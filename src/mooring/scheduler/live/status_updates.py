@@ -57,17 +57,20 @@ def report_unscheduled(
     nominated: str | None = None,
     explanation: str = "",
     is_apart: bool = False,
+    is_muted: bool = False,
 ) -> Steps[None]:
     """Write why a pod has no node: an event, and the condition unless it is there already.
 
-    Mooring's explanation follows Kubernetes' message, or gets an event of its own.
+    Mooring's explanation follows Kubernetes' message, or gets an event of its own. Who is muted
+    gets no event.
     """
     pod = cache.pods.get(key)
     if pod is None:
         return
     added = "" if is_apart else explanation
     note = _joined(message, added, NOTE_MAX)
-    yield RecordEvent(pod, "FailedScheduling", note, action="Scheduling", is_warning=True)
+    if not is_muted:
+        yield RecordEvent(pod, "FailedScheduling", note, action="Scheduling", is_warning=True)
     if explanation and is_apart:
         own = _shortened(explanation, NOTE_MAX)
         yield RecordEvent(pod, EXPLAINED, own, action="Scheduling")
