@@ -7,7 +7,7 @@ every attempt, because the cause may change while Kubernetes' message stays the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -49,6 +49,7 @@ class _Report(NamedTuple):
 
     message: str
     explanation: str
+    version: str  # of the pod
 
 
 class FailureHandler:
@@ -70,10 +71,16 @@ class FailureHandler:
         self._reports: dict[str, _Report] = {}
         self._plugins: dict[str, tuple[Labels, ...]] = {}  # plugin and profile, by pod
 
-    def is_news(self, pending: Pending) -> bool:
-        """Return whether a pod that was reported is now reported with another message."""
-        before = self._reports.get(pod_key(pending.pod))
-        return before is not None and before.message != _worded(pending).message
+    def is_muted(self, pending: Pending, muted: Container[str]) -> bool:
+        """Return whether Kubernetes adds a new message to the last event, where nobody sees it.
+
+        It does so if the pod is the same as at that event, which it is for those that are muted.
+        """
+        key = pod_key(pending.pod)
+        before = self._reports.get(key)
+        if before is None or before.message == _worded(pending).message:
+            return False
+        return key in muted or before.version == pending.pod.metadata.resource_version
 
     def handle(self, pending: Pending, now: Moment, *, is_muted: bool = False) -> bool:
         """Report why a pod has no node, and help it; False if there is nothing to report."""
@@ -170,7 +177,7 @@ class FailureHandler:
             return
         nominated = self._cache.cluster.nominated
         for key in nominated.lower_on(found.node, pod.spec.priority or 0):
-            nominated.discard(key)
+            nominated.discard(key, found.node)  # the room stays taken
             self._effects.start(clear_nomination(self._cache, key))
         preemptor = Preemptor("pod", pod.metadata.uid, pod.spec.scheduler_name, (pod_key(pod),))
         self._effects.start(evict(self._cache, victims, preemptor, found.node, now))
@@ -193,7 +200,8 @@ class FailureHandler:
         if explanation is None:  # a line that is there stays, so that it does not come and go
             is_same = before is not None and before.message == pending.message
             explanation = before.explanation if before is not None and is_same else ""
-        self._reports[key] = _Report(pending.message, explanation)
+        version = pending.pod.metadata.resource_version
+        self._reports[key] = _Report(pending.message, explanation, version)
         return pending.message, explanation
 
     def _explained(self, pending: Pending) -> str | None:

@@ -136,12 +136,14 @@ class GroupScheduling:
                 priority, now_s = entry.priority, now.elapsed_s
                 parts.queue.put(entry.key, key, each.pod, priority=priority, now_s=now_s)
         else:
-            self._keep(entry, pending, now, is_parked=self._are_several(victims))
+            is_gated = entry.is_ready and held_back(self._cluster, unit) is not None
+            is_parked = self._are_several(victims)
+            self._keep(entry, pending, now, is_gated=is_gated, is_parked=is_parked)
 
     def is_ready(self, key: QueueKey) -> bool:
         """Return whether the pods that wait under a root have what they need to be tried."""
         entry = self._parts.queue.find(key)
-        if entry is None or not entry.has_failed or key[0] == "pod":
+        if entry is None or not entry.has_failed or entry.is_parked or key[0] == "pod":
             return False
         kind, namespace, name = key
         pods = entry.pods.values()
@@ -209,14 +211,20 @@ class GroupScheduling:
         for each in pending:
             self._parts.count_rejected(each)
             name = each.pod.metadata.namespace, group_name(each.pod) or ""
-            is_muted = pod_key(each.pod) in muted and self._failures.is_news(each)
+            is_muted = self._failures.is_muted(each, muted)
             is_left_out = is_left_out or is_muted
             group = self._cluster.groups.get(name)
             self._failures.handle_member(group, each, now, is_muted=is_muted)
         return is_left_out
 
     def _keep(
-        self, entry: QueuedPodInfo, pending: list[Pending], now: Moment, *, is_parked: bool = False
+        self,
+        entry: QueuedPodInfo,
+        pending: list[Pending],
+        now: Moment,
+        *,
+        is_gated: bool = False,
+        is_parked: bool = False,
     ) -> None:
         """Keep pods that got no node waiting together.
 
@@ -230,6 +238,8 @@ class GroupScheduling:
             queue.back_off(entry, now.elapsed_s)
         elif pending:
             hints = combined_hints([hints_for(each) for each in pending])
+            if is_gated:
+                hints = hints._replace(shared=frozenset(), is_gated=True)
             if is_parked:
                 hints = hints._replace(shared=departures(hints.shared), is_parked=True)
             timed = hints._replace(is_timed=True)

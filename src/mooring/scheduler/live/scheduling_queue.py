@@ -170,7 +170,8 @@ class SchedulingQueue:
         if entry.probes is not None and entry.probes != kind:
             self._pass_on(entry, now_s)
         entry.probes = None
-        entry.has_failed = entry.is_ready = hints.is_timed and not hints.is_gated
+        entry.has_failed = hints.is_timed and not hints.is_gated
+        entry.is_ready = entry.has_failed and not hints.is_parked
         entry.is_parked, entry.muted = hints.is_parked, frozenset()
         entry.unschedulable_since_s = now_s
         if hints.is_gated:
