@@ -435,3 +435,20 @@ def test_a_group_is_not_tried_before_its_backoff_is_over() -> None:
     assert rig.node_of("p") == ""
     rig.run(for_s=2)
     assert "" not in (rig.node_of("p"), rig.node_of("q"), rig.node_of("r"))
+
+
+def test_the_last_of_two_reports_about_a_group_is_the_one_that_stays() -> None:
+    """The second attempt follows at once, before the report of the first is in our copy."""
+    first = group("first", least=1, **IN_SET)
+    full = node("n1", allocatable=SMALL)
+    rig = run_of(full, composite(least=1), first, member("a", of="first"))
+    rig.server.put(group("large", least=1, **IN_SET))
+    rig.server.put(pod("b", requests={"cpu": "9"}, schedulingGroup={"podGroupName": "large"}))
+    rig.run(for_s=30)
+    (before,) = rig.server.get(PodGroup, "large").status.conditions
+    assert "pod group preemption:" in before.message
+    rig.server.put(group("small", least=1, **IN_SET), member("c", of="small"))
+    rig.run(for_s=30)
+    assert rig.node_of("c") == "n1"
+    (after,) = rig.server.get(PodGroup, "large").status.conditions
+    assert after.message == before.message
