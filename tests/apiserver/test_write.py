@@ -125,6 +125,18 @@ def test_create_twice(client: Client) -> None:
     assert (reply.status, reply.reason) == (409, "AlreadyExists")
 
 
+@pytest.mark.parametrize("query", ["", "?dryRun=All"])
+def test_create_what_is_being_deleted(client: Client, query: str) -> None:
+    body = claim("c")
+    body["metadata"]["finalizers"] = ["example.com/slow"]
+    client.post(CLAIMS, body)
+    client.delete(f"{CLAIMS}/c")
+    reply = client.post(f"{CLAIMS}{query}", claim("c"))
+    assert (reply.status, reply.reason) == (409, "AlreadyExists")
+    known = 'resourceclaims.resource.k8s.io "c" already exists'
+    assert reply.message == f"object is being deleted: {known}"
+
+
 def test_dry_run_stores_nothing(client: Client) -> None:
     reply = client.post(f"{CLASSES}?dryRun=All", device_class())
     assert reply.status == 201

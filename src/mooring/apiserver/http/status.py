@@ -207,10 +207,12 @@ def not_found(about: About, name: str) -> StatusError:
     return failure(HTTPStatus.NOT_FOUND, "NotFound", f'{about.title} "{name}" not found', details)
 
 
-def already_exists(about: About, name: str) -> StatusError:
-    """Return 409: an object of this name exists."""
+def already_exists(about: About, name: str, *, is_leaving: bool = False) -> StatusError:
+    """Return 409: an object of this name exists, perhaps not for long."""
     details = StatusDetails(name=name, group=about.group, kind=about.plural)
     message = f'{about.title} "{name}" already exists'
+    if is_leaving:
+        message = f"object is being deleted: {message}"
     return failure(HTTPStatus.CONFLICT, "AlreadyExists", message, details)
 
 

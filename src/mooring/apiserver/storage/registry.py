@@ -86,8 +86,10 @@ class Registry:
         try:
             entry = await self.store.create(key, stored, ttl_s=resource.ttl_s)
             return self.read_shared(resource, entry)
-        except KeyExistsError:
-            raise already_exists(resource.about, metadata.name) from None
+        except KeyExistsError as refusal:
+            current = self.read_shared(resource, refusal.current).metadata
+            is_leaving = current.deletion_timestamp is not None
+            raise already_exists(resource.about, metadata.name, is_leaving=is_leaving) from None
         finally:
             self._being_written.pop(stored, None)
 

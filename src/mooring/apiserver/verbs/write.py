@@ -126,8 +126,10 @@ async def create_decoded(
                 new = await server.registry.create(request.resource, new)
             else:
                 metadata, resource = new.metadata, request.resource
-                if await server.registry.find(resource, metadata.namespace, metadata.name):
-                    raise already_exists(resource.about, metadata.name)
+                found = await server.registry.find(resource, metadata.namespace, metadata.name)
+                if found is not None:
+                    is_leaving = found.metadata.deletion_timestamp is not None
+                    raise already_exists(resource.about, metadata.name, is_leaving=is_leaving)
     return WrittenObject(new, is_new=True, warnings=warnings)
 
 
