@@ -45,6 +45,7 @@ Tree = dict[str, Any]
 
 # Of the spec of a pod recordings have this, if it is there.
 POD_SPEC = ("nodeName", "resourceClaims", "schedulingGroup", "schedulingGates")
+REQUEST_S = 0.01  # what a request took: a scheduler acts between two of them
 SCENARIO_S_MAX = 24 * 3600.0  # in simulated time
 
 
@@ -162,6 +163,7 @@ class Replay:
     async def _create(self, tree: Tree, options: dict[str, Any]) -> None:
         own = self._own(tree)
         await self._live.create(own, self.namespace, fieldValidation="Strict", **options)
+        await asyncio.sleep(REQUEST_S)
 
     async def _delete(self, do: Tree, options: dict[str, Any]) -> None:
         body: Tree = {"apiVersion": "v1", "kind": "DeleteOptions"}

@@ -6,7 +6,7 @@ from typing import Any
 
 from mooring.api.core.pod import Pod
 from mooring.api.gates import Gates
-from mooring.api.scheduling import PodGroup
+from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.claims.pod_claims import group_name
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.features import Features
@@ -149,3 +149,23 @@ def test_groups_that_contain_each_other_come_to_an_end() -> None:
     root = made.forest.root_of((GROUP, "default", "a"))
     assert not made.forest.is_complete(root)
     assert [*made.forest.leaves(root)]
+
+
+def chain(depth: int) -> list[CompositePodGroup]:
+    """Return composite groups, each in the one before it."""
+    names = ["set", *(f"set-{number}" for number in range(1, depth))]
+    above = dict(zip(names[1:], names, strict=False))
+    parents = {name: {"parentCompositePodGroupName": above[name]} for name in above}
+    return [composite(name, least=1, **parents.get(name, {})) for name in names]
+
+
+def test_four_composite_groups_may_be_above_a_group() -> None:
+    groups = (*chain(4), group("a", parentCompositePodGroupName="set-3"))
+    found = run(cluster(node("node-1"), *groups), *twice("a"))
+    assert set(nodes_of(found).values()) == {"node-1"}
+
+
+def test_below_five_composite_groups_a_group_waits() -> None:
+    groups = (*chain(5), group("a", parentCompositePodGroupName="set-4"))
+    made = cluster(node("node-1"), *groups)
+    assert not run(made, *twice("a")).results

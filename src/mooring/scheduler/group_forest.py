@@ -18,7 +18,7 @@ from mooring.api.scheduling import CompositePodGroup, PodGroup
 
 GROUP = "group"
 COMPOSITE = "composite"
-DEPTH_MAX = 4  # of a tree, as in Kubernetes
+DEPTH_MAX = 5  # of a tree, as in Kubernetes
 
 GroupKey = tuple[str, str, str]  # GROUP or COMPOSITE, namespace, name
 AnyGroup = PodGroup | CompositePodGroup

@@ -279,7 +279,9 @@ def test_a_member_that_no_longer_finds_a_node_stays_nominated() -> None:
     rig.run()
     assert rig.server.get(Pod, "q").status.nominated_node_name == "n1"
     top = group("top", least=1, priority=99)
-    rig.server.put(top, pod("t", requests={"cpu": "2"}, schedulingGroup={"podGroupName": "top"}, priority=99))
+    rig.server.put(
+        top, pod("t", requests={"cpu": "2"}, schedulingGroup={"podGroupName": "top"}, priority=99)
+    )
     rig.run(for_s=30)
     assert rig.server.get(Pod, "t").status.nominated_node_name == "n1"
     assert rig.server.get(Pod, "q").status.nominated_node_name == "n1"

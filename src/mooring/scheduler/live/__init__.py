@@ -4,7 +4,7 @@ scheduler            the whole without clock and network: changes go in, effects
 assume_cache, claim_assume_cache
                      the cluster by the watch, with decisions that the watch does not report yet
 double_allocation    devices that two schedulers gave away, and who was first
-queueing_hints, scheduling_queue, backoff
+queueing_hints, queue_entries, scheduling_queue, backoff
                      which events can help a pod; activeQ, backoffQ and unschedulable pods
 group_scheduling     groups of pods: tried together, bound, and preempting as one
 evaluation_turns     expressions that take long are evaluated in slices, between other pods

@@ -28,8 +28,9 @@ from mooring.scheduler.live.metrics import (
     Metrics,
     profile_of,
 )
+from mooring.scheduler.live.queue_entries import QueuedPodInfo, QueueKey
 from mooring.scheduler.live.queueing_hints import combined_hints, departures, hints_for
-from mooring.scheduler.live.scheduling_queue import QueuedPodInfo, QueueKey, SchedulingQueue
+from mooring.scheduler.live.scheduling_queue import SchedulingQueue
 from mooring.scheduler.live.status_updates import report_group
 from mooring.scheduler.pod_groups import Gang, UnitDecision, decide, held_back, unit_of, unready
 from mooring.scheduler.pod_signature import PodInfo, pod_key

@@ -42,13 +42,9 @@ from mooring.scheduler.live.metrics import (
     resource_families,
 )
 from mooring.scheduler.live.pre_bind import BindContext
+from mooring.scheduler.live.queue_entries import PodKind, QueuedPodInfo, QueueKey
 from mooring.scheduler.live.queueing_hints import gated_hints, hints_for, of_pod
-from mooring.scheduler.live.scheduling_queue import (
-    PodKind,
-    QueuedPodInfo,
-    QueueKey,
-    SchedulingQueue,
-)
+from mooring.scheduler.live.scheduling_queue import SchedulingQueue
 from mooring.scheduler.live.status_updates import try_deallocate, try_unreserve
 from mooring.scheduler.pod_signature import ReadingSettings, pod_key
 from mooring.scheduler.reservation import IdSource, Reservation

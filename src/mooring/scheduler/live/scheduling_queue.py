@@ -21,63 +21,27 @@ either. An event costs by the kinds that it can help, and not by the pods.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count
 
-from msgspec import Struct, field
-
 from mooring.api.core.pod import Pod
 from mooring.scheduler.live.backoff import Backoff
+from mooring.scheduler.live.queue_entries import (
+    ACTIVE,
+    BACKOFF,
+    GATED,
+    OUT,
+    PUT_OFF,
+    UNSCHEDULABLE,
+    KindBucket,
+    PodKind,
+    QueuedPodInfo,
+    QueueKey,
+)
 from mooring.scheduler.live.queueing_hints import ClusterEvent, QueueingHints
 
-QueueKey = tuple[str, ...]  # ("pod", key), or the key of a root of groups
-PodKind = Hashable
-
-ACTIVE = "active"
-BACKOFF = "backoff"
-UNSCHEDULABLE = "unschedulable"
-GATED = "gated"
-PUT_OFF = "put off"  # counted as active
-OUT = ""  # not in the queue
-
 LOOKS_MAX = 16  # entries of a kind that are checked for one that need not back off
-
-
-class QueuedPodInfo(Struct, eq=False):
-    """A pod, or pods that are tried together."""
-
-    key: QueueKey
-    since_s: float
-    pods: dict[str, Pod] = field(default_factory=dict)
-    priority: int = 0
-    tries: int = 0
-    queue: str = OUT
-    ticket: int = 0
-    backoff_until_s: float = 0.0
-    has_failed: bool = False  # by an error, or as a group: it must back off before it is tried
-    is_ready: bool = False  # a group that is tried again as it is, even if it is too small by now
-    is_parked: bool = False  # Kubernetes would not have tried it meanwhile
-    muted: frozenset[str] = frozenset()  # pods of which Kubernetes repeats the last event first
-    unschedulable_since_s: float = 0.0
-    events: frozenset[ClusterEvent] = frozenset()
-    kind: PodKind | None = None  # with which it waits
-    probes: PodKind | None = None  # for which it was activated
-    used_s: float = 0.0  # by the slices of an attempt that was put off
-    is_slice: bool = False  # whether it was popped for a slice
-
-    @property
-    def lane(self) -> str:
-        """The namespace, whose entries take turns with those of others."""
-        return next((pod.metadata.namespace for pod in self.pods.values()), "")
-
-
-class _KindBucket(Struct, eq=False):
-    """Unschedulable entries of one kind, the most important first."""
-
-    events: frozenset[ClusterEvent] = frozenset()
-    heap: list[tuple[int, float, int, QueuedPodInfo]] = field(default_factory=list)
-    probe: QueuedPodInfo | None = None
 
 
 class SchedulingQueue:
@@ -92,7 +56,7 @@ class SchedulingQueue:
         self._unschedulable: OrderedDict[QueueKey, QueuedPodInfo] = OrderedDict()
         # Dicts for sets: who waited first is activated first, in every run the same.
         self._waiting: defaultdict[ClusterEvent, dict[QueueKey, None]] = defaultdict(dict)
-        self._buckets: dict[PodKind, _KindBucket] = {}
+        self._buckets: dict[PodKind, KindBucket] = {}
         self._kinds_waiting: defaultdict[ClusterEvent, dict[PodKind, None]] = defaultdict(dict)
         self._tickets = count(1)
         self._put_off: OrderedDict[str, deque[tuple[int, QueuedPodInfo]]] = OrderedDict()
@@ -353,7 +317,7 @@ class SchedulingQueue:
             return
         bucket = self._buckets.get(kind)
         if bucket is None:
-            bucket = self._buckets[kind] = _KindBucket()
+            bucket = self._buckets[kind] = KindBucket()
         self._set_events(kind, bucket, hints.shared)
         entry.ticket = next(self._tickets)
         heappush(bucket.heap, (-entry.priority, entry.since_s, entry.ticket, entry))
@@ -367,7 +331,7 @@ class SchedulingQueue:
         entry.events, entry.kind = frozenset(), None
 
     def _set_events(
-        self, kind: PodKind, bucket: _KindBucket, events: frozenset[ClusterEvent]
+        self, kind: PodKind, bucket: KindBucket, events: frozenset[ClusterEvent]
     ) -> None:
         """Set the events of a kind by its last answer: the others would get that answer now."""
         for event in bucket.events - events:
@@ -393,7 +357,7 @@ class SchedulingQueue:
         entry.probes = kind
         bucket.probe = entry
 
-    def _best(self, bucket: _KindBucket, kind: PodKind, now_s: float) -> QueuedPodInfo | None:
+    def _best(self, bucket: KindBucket, kind: PodKind, now_s: float) -> QueuedPodInfo | None:
         """Take the first entry of a kind, or one of the first that need not back off."""
         seen: list[tuple[int, float, int, QueuedPodInfo]] = []
         found = None

@@ -1,0 +1,56 @@
+"""The entries of the scheduling queue: a pod, or the pods of a group that are tried together."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from msgspec import Struct, field
+
+from mooring.api.core.pod import Pod
+from mooring.scheduler.live.queueing_hints import ClusterEvent
+
+QueueKey = tuple[str, ...]  # ("pod", key), or the key of a root of groups
+PodKind = Hashable
+
+ACTIVE = "active"
+BACKOFF = "backoff"
+UNSCHEDULABLE = "unschedulable"
+GATED = "gated"
+PUT_OFF = "put off"  # counted as active
+OUT = ""  # not in the queue
+
+
+class QueuedPodInfo(Struct, eq=False):
+    """A pod, or pods that are tried together."""
+
+    key: QueueKey
+    since_s: float
+    pods: dict[str, Pod] = field(default_factory=dict)
+    priority: int = 0
+    tries: int = 0
+    queue: str = OUT
+    ticket: int = 0
+    backoff_until_s: float = 0.0
+    has_failed: bool = False  # by an error, or as a group: it must back off before it is tried
+    is_ready: bool = False  # a group that is tried again as it is, even if it is too small by now
+    is_parked: bool = False  # Kubernetes would not have tried it meanwhile
+    muted: frozenset[str] = frozenset()  # pods of which Kubernetes repeats the last event first
+    unschedulable_since_s: float = 0.0
+    events: frozenset[ClusterEvent] = frozenset()
+    kind: PodKind | None = None  # with which it waits
+    probes: PodKind | None = None  # for which it was activated
+    used_s: float = 0.0  # by the slices of an attempt that was put off
+    is_slice: bool = False  # whether it was popped for a slice
+
+    @property
+    def lane(self) -> str:
+        """The namespace, whose entries take turns with those of others."""
+        return next((pod.metadata.namespace for pod in self.pods.values()), "")
+
+
+class KindBucket(Struct, eq=False):
+    """Unschedulable entries of one kind, the most important first."""
+
+    events: frozenset[ClusterEvent] = frozenset()
+    heap: list[tuple[int, float, int, QueuedPodInfo]] = field(default_factory=list)
+    probe: QueuedPodInfo | None = None
