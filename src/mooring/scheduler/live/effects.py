@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from mooring.client.writes import Target, Write
 from mooring.kit.bulkhead import FAULTS
+from mooring.scheduler.group_forest import GroupKey
 from mooring.scheduler.live.queueing_hints import ClusterEvent
 from mooring.scheduler.plugins.claim_needs import ClaimKey
 
@@ -42,6 +43,12 @@ class ClaimLock(Struct, frozen=True):
     key: ClaimKey
 
 
+class GroupLock(Struct, frozen=True):
+    """Wait for the right to write a group's status, in the same way."""
+
+    key: GroupKey
+
+
 class Sleep(Struct, frozen=True):
     """Go on after a while."""
 
@@ -56,7 +63,7 @@ class WaitFor(Struct, frozen=True):
     is_long: bool = False  # others may start meanwhile, however many wait like this
 
 
-Effect = ReadObject | Write | ClaimLock | Sleep | WaitFor
+Effect = ReadObject | Write | ClaimLock | GroupLock | Sleep | WaitFor
 
 
 class EffectDone(Struct, frozen=True):
@@ -114,7 +121,9 @@ class EffectRunner:
         self.running = 0
         self.idle = 0  # of these, that wait for long
         self._outgoing: deque[EffectRequest] = deque()
-        self._locks: dict[ClaimKey, deque[EffectTask]] = {}  # who waits for a lock that is taken
+        self._locks: dict[
+            ClaimKey | GroupKey, deque[EffectTask]
+        ] = {}  # who waits for a lock that is taken
         self._timers: list[tuple[float, int, EffectTask, int]] = []
         self._numbers = count()
         self._waiting: dict[ClusterEvent, dict[int, EffectTask]] = {}
@@ -204,7 +213,7 @@ class EffectRunner:
             FAULTS.note("a task", task.name, error, "ends")
             return
         match effect:
-            case ClaimLock(key=key):
+            case ClaimLock(key=key) | GroupLock(key=key):
                 self._lock(task, key)
             case Sleep(for_s=for_s):
                 self._set_timer(task, for_s)
@@ -221,7 +230,7 @@ class EffectRunner:
     def _set_timer(self, task: EffectTask, for_s: float) -> None:
         heappush(self._timers, (self.now_s + for_s, next(self._numbers), task, task.waits))
 
-    def _lock(self, task: EffectTask, key: ClaimKey) -> None:
+    def _lock(self, task: EffectTask, key: ClaimKey | GroupKey) -> None:
         others = self._locks.get(key)
         if others is None:
             self._locks[key] = deque()
@@ -229,7 +238,7 @@ class EffectRunner:
         else:
             others.append(task)
 
-    def _unlock(self, key: ClaimKey) -> None:
+    def _unlock(self, key: ClaimKey | GroupKey) -> None:
         others = self._locks[key]
         if others:
             self._resume(others.popleft(), lambda: self._unlock(key))

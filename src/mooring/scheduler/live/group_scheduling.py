@@ -13,6 +13,7 @@ from typing import Protocol
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
 from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.claims.pod_claims import group_name
+from mooring.kit.lru import LRU
 from mooring.scheduler.cluster import FINISHED
 from mooring.scheduler.group_forest import GROUP, AnyGroup, GroupKey, key_of
 from mooring.scheduler.live.assume_cache import AssumeCache
@@ -32,11 +33,20 @@ from mooring.scheduler.live.queue_entries import QueuedPodInfo, QueueKey
 from mooring.scheduler.live.queueing_hints import combined_hints, departures, hints_for
 from mooring.scheduler.live.scheduling_queue import SchedulingQueue
 from mooring.scheduler.live.status_updates import report_group
-from mooring.scheduler.pod_groups import Gang, UnitDecision, decide, held_back, unit_of, unready
+from mooring.scheduler.pod_groups import (
+    Gang,
+    GroupDecision,
+    UnitDecision,
+    decide,
+    held_back,
+    unit_of,
+    unready,
+)
 from mooring.scheduler.pod_signature import PodInfo, pod_key
 from mooring.scheduler.reservation import IdSource, Reservation
 from mooring.scheduler.scheduling_cycle import Pending, pre_enqueue
 
+REPORTED_MAX = 4096
 INCOMPLETE = "waiting for all groups above the pod's group to exist"
 
 
@@ -80,6 +90,8 @@ class GroupScheduling:
         self._ids = ids
         self._names = frozenset(config.names)
         self._reports_composites = config.reports_composites
+        # The versions of groups whose conditions we change or have changed.
+        self._reported: LRU[GroupKey, str] = LRU(REPORTED_MAX)
 
     def pods_below(self, value: AnyGroup) -> list[tuple[str, QueueKey]]:
         """Return the pods of all groups below a group, with the root that they wait under."""
@@ -123,9 +135,9 @@ class GroupScheduling:
         for reservation in reserved:
             parts.bind(self._cache.assume(reservation), entry)
         for group in decision.groups:
-            parts.effects.start(report_group(group.gang.group, group, now))
+            self._report_group(group.gang.group, group, now)
         if self._reports_composites and isinstance(unit.group, CompositePodGroup):
-            parts.effects.start(report_group(unit.group, decision, now))
+            self._report_group(unit.group, decision, now)
         victims = () if decision.preemption is None else decision.preemption.victims
         if victims:
             self._failures.preempt_for_group(unit.group, pods, victims, now)
@@ -204,6 +216,21 @@ class GroupScheduling:
             result = ERROR if decision.is_fault else UNSCHEDULABLE
             result = WAITING_ON_PREEMPTION if decision.preemption is not None else result
         self._parts.metrics.group_attempted(profile, result, self._parts.elapsed_s())
+
+    def _report_group(
+        self, group: AnyGroup, decision: GroupDecision | UnitDecision, now: Moment
+    ) -> None:
+        """Write a group's condition; our copy is outdated until it has what we wrote last."""
+        key, version = key_of(group), group.metadata.resource_version
+        is_outdated = self._reported.get(key) == version
+        self._reported.put(key, version)
+
+        def finished(is_written: bool) -> None:
+            if not is_written and not is_outdated and self._reported.get(key) == version:
+                self._reported.discard(key)
+
+        update = report_group(group, decision, now, is_outdated=is_outdated)
+        self._parts.effects.start(update, finished)
 
     def _report(self, pending: list[Pending], now: Moment, muted: Container[str]) -> bool:
         """Report why pods have no node; return whether an event was left out."""

@@ -18,7 +18,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.claims.extended_resources import is_in_memory
 from mooring.client.writes import Delete, Patch, RecordEvent, Target
 from mooring.scheduler.errors import BindError
-from mooring.scheduler.group_forest import AnyGroup
+from mooring.scheduler.group_forest import AnyGroup, key_of
 from mooring.scheduler.live.assume_cache import AssumeCache
 from mooring.scheduler.live.claim_writes import deallocate, delete_special, unreserve
 from mooring.scheduler.live.config import Moment
@@ -27,9 +27,11 @@ from mooring.scheduler.live.effects import (
     NOT_FOUND,
     EffectDone,
     EffectRefused,
+    GroupLock,
     ReadObject,
     Sleep,
     Steps,
+    Unlock,
 )
 from mooring.scheduler.plugins.claim_needs import claim_key
 from mooring.scheduler.plugins.dynamic_resources import ClaimDeallocation
@@ -194,14 +196,19 @@ def evict(
 
 
 def report_group(
-    group: AnyGroup, decision: GroupDecision | UnitDecision, now: Moment
-) -> Steps[None]:
-    """Write whether a group got its nodes, unless its condition is current or it was not tried.
+    group: AnyGroup,
+    decision: GroupDecision | UnitDecision,
+    now: Moment,
+    *,
+    is_outdated: bool = False,
+) -> Steps[bool]:
+    """Write whether a group got its nodes; return whether its condition changed.
 
-    A condition that was true once stays true.
+    A condition that is there, or that was true once, stays; so does that of a group that was not
+    tried. A group that is outdated is read before.
     """
     if decision.message is None:
-        return
+        return False
     reason = SCHEDULED
     if decision.message:
         reason = SCHEDULER_ERROR if decision.is_fault else UNSCHEDULABLE
@@ -212,16 +219,27 @@ def report_group(
         message=decision.message[:GROUP_MESSAGE_MAX],
         last_transition_time=Timestamp(now.wall),
     )
-    current: AnyGroup | None = group
-    for _ in range(2):
-        patch = None if current is None else _group_patch(current, condition)
-        if current is None or patch is None:
-            return
-        result = yield patch
-        if not (isinstance(result, EffectRefused) and result.reason == CONFLICT):
-            return
-        result = yield ReadObject(Target.of(current))
-        current = result.value if isinstance(result, EffectDone) else None
+    unlock: Unlock = yield GroupLock(key_of(group))
+    try:
+        current: AnyGroup | None = group
+        if is_outdated:
+            current = yield from _read(group)
+        for _ in range(2):
+            patch = None if current is None else _group_patch(current, condition)
+            if patch is None:
+                return False
+            result = yield patch
+            if not (isinstance(result, EffectRefused) and result.reason == CONFLICT):
+                return isinstance(result, EffectDone)
+            current = yield from _read(group)
+    finally:
+        unlock()
+    return False
+
+
+def _read(group: AnyGroup) -> Steps[AnyGroup | None]:
+    result = yield ReadObject(Target.of(group))
+    return result.value if isinstance(result, EffectDone) else None
 
 
 def _group_patch(group: AnyGroup, condition: Condition) -> Patch | None:
