@@ -160,12 +160,11 @@ def chain(depth: int) -> list[CompositePodGroup]:
 
 
 def test_four_composite_groups_may_be_above_a_group() -> None:
-    groups = (*chain(4), group("a", parentCompositePodGroupName="set-3"))
-    found = run(cluster(node("node-1"), *groups), *twice("a"))
+    lowest = group("a", parentCompositePodGroupName="set-3")
+    found = run(cluster(node("node-1"), lowest, *chain(4)), *twice("a"))
     assert set(nodes_of(found).values()) == {"node-1"}
 
 
 def test_below_five_composite_groups_a_group_waits() -> None:
-    groups = (*chain(5), group("a", parentCompositePodGroupName="set-4"))
-    made = cluster(node("node-1"), *groups)
-    assert not run(made, *twice("a")).results
+    lowest = group("a", parentCompositePodGroupName="set-4")
+    assert not run(cluster(node("node-1"), lowest, *chain(5)), *twice("a")).results

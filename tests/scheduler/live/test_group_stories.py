@@ -454,3 +454,29 @@ def test_the_last_of_two_reports_about_a_group_is_the_one_that_stays() -> None:
     assert rig.node_of("c") == "n1"
     (after,) = rig.server.get(PodGroup, "large").status.conditions
     assert after.message == before.message
+
+
+def test_what_a_group_lacks_is_told_anew_when_others_take_more() -> None:
+    rig = run_of(node("n1", allocatable=SMALL), group(least=3), *map(member, ("p", "q", "r")))
+    (told,) = rig.server.get(PodGroup, "gang").status.conditions
+    assert "2 scheduled, 0 remaining" in told.message
+    rig.server.put(pod("other", requests={"cpu": "1"}))
+    rig.run(for_s=3)
+    (told,) = rig.server.get(PodGroup, "gang").status.conditions
+    assert "1 scheduled, 1 remaining" in told.message
+
+
+def test_a_late_member_waits_with_its_group_for_those_that_leave() -> None:
+    slow: dict[str, Any] = {"metadata": {"finalizers": ["example.com/slow"]}}
+    victims = (low(name, **slow) for name in ("v1", "v2"))
+    gang = group(least=2, **HIGH)
+    members = (member(name, **HIGH) for name in "pq")
+    rig = run_of(node("n1", allocatable=SMALL), *victims, gang, *members)
+    rig.server.put(member("late", **HIGH))
+    rig.run(for_s=30)
+    assert rig.condition("late") == ""
+    for name in ("v1", "v2"):
+        rig.server.drop(rig.server.get(Pod, name))
+    rig.run(for_s=10)
+    assert rig.node_of("p") == rig.node_of("q") == "n1"
+    assert rig.condition("late").startswith("False Unschedulable")

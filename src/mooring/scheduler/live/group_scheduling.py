@@ -30,7 +30,7 @@ from mooring.scheduler.live.metrics import (
     profile_of,
 )
 from mooring.scheduler.live.queue_entries import QueuedPodInfo, QueueKey
-from mooring.scheduler.live.queueing_hints import combined_hints, departures, hints_for
+from mooring.scheduler.live.queueing_hints import EVERYTHING, combined_hints, departures, hints_for
 from mooring.scheduler.live.scheduling_queue import SchedulingQueue
 from mooring.scheduler.live.status_updates import report_group
 from mooring.scheduler.pod_groups import (
@@ -266,11 +266,13 @@ class GroupScheduling:
             queue.back_off(entry, now.elapsed_s)
         elif pending:
             hints = combined_hints([hints_for(each) for each in pending])
+            hints = hints._replace(is_timed=True)
             if is_gated:
                 hints = hints._replace(shared=frozenset(), is_gated=True)
-            if is_parked:
+            elif is_parked:
                 hints = hints._replace(shared=departures(hints.shared), is_parked=True)
-            timed = hints._replace(is_timed=True)
-            queue.add_unschedulable(entry, timed, None, now.elapsed_s)
+            elif not hints.is_gated:  # what it says of the cluster changes with anything there
+                hints = hints._replace(shared=hints.shared | EVERYTHING)
+            queue.add_unschedulable(entry, hints, None, now.elapsed_s)
             if is_left_out:
                 queue.try_again(entry.key, now.elapsed_s)

@@ -79,7 +79,8 @@ class SchedulingQueue:
         entry.priority = priority
         if is_new:
             entry.is_ready = False
-            self._activate(entry, now_s)
+            if entry.queue != UNSCHEDULABLE or not entry.is_parked:
+                self._activate(entry, now_s)
 
     def discard(
         self, key: QueueKey, pod_key: str, now_s: float, *, was_ready: bool = False
