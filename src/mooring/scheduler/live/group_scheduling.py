@@ -153,10 +153,14 @@ class GroupScheduling:
             is_parked = self._are_several(victims)
             self._keep(entry, pending, now, is_gated=is_gated, is_parked=is_parked)
 
-    def is_ready(self, key: QueueKey) -> bool:
-        """Return whether the pods that wait under a root have what they need to be tried."""
+    def is_just_ready(self, key: QueueKey, pod: Pod) -> bool:
+        """Return whether those that wait under a root can be tried, and not without this pod."""
         entry = self._parts.queue.find(key)
         if entry is None or not entry.has_failed or entry.is_parked or key[0] == "pod":
+            return False
+        place = pod.metadata.namespace, group_name(pod) or ""
+        group, members = self._cluster.groups.get(place), self._cache.members.get(place, {})
+        if group is None or Gang(group, ()).minimum != len(members):
             return False
         kind, namespace, name = key
         pods = entry.pods.values()

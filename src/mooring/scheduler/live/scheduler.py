@@ -116,7 +116,9 @@ class LiveScheduler:
         """Remove an object."""
         self._at(now)
         members = self._groups.pods_below(value) if isinstance(value, AnyGroup) else ()
-        was_ready = isinstance(value, Pod) and self._groups.is_ready(self._queue_key(value))
+        was_ready = isinstance(value, Pod) and self._groups.is_just_ready(
+            self._queue_key(value), value
+        )
         with FAULTS.guard("the scheduler's cache", lambda: object_text(value)):
             self.cache.remove(value)
         if isinstance(value, Pod):
