@@ -176,8 +176,8 @@ class GroupScheduling:
     def _are_several(self, victims: Iterable[PodInfo]) -> bool:
         """Return whether more than one pod has yet to be told to leave.
 
-        While several are being deleted, Kubernetes holds the group back; it is woken by the first
-        that has left.
+        Until they are, Kubernetes holds the group back, and then until the first has left. One is
+        told sooner than the group is back in the queue.
         """
         pods = self._cache.pods
         found = (pods.get(victim.key) for victim in victims)
