@@ -119,24 +119,26 @@ def keep_texts(tree: Tree, text: bytes) -> None:
     """Replace each raw in a tree by its text in the document that the tree was parsed from."""
     members: dict[Place, Any] = {}
 
-    def at(place: Place) -> bytes | Raw:
-        if not place:
-            return text
-        holder = place[:-1]
-        if holder not in members:
-            members[holder] = _MEMBERS.decode(at(holder))
-        found: Raw = members[holder][place[-1]]
-        return found
-
     def written(place: Place, value: Tree) -> bytes:
         form = marshal(value)
         try:
-            found = bytes(at(place))
+            found = bytes(_text_at(place, text, members))
             return found if marshal(Raw(found)) == form else form
         except (LookupError, TypeError, ValueError):
             return form  # The text is not JSON, or does not match the tree.
 
     _change(tree, written)
+
+
+def _text_at(place: Place, text: bytes, members: dict[Place, Any]) -> bytes | Raw:
+    """Return the text at a place; `members` has those of holders that were looked at."""
+    if not place:
+        return text
+    holder = place[:-1]
+    if holder not in members:
+        members[holder] = _MEMBERS.decode(_text_at(holder, text, members))
+    found: Raw = members[holder][place[-1]]
+    return found
 
 
 def remarshal(tree: Tree) -> None:

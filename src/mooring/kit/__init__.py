@@ -14,6 +14,7 @@ spdy             SPDY/3.1 frames without a network
 atomic_file      files that are whole or absent
 paths_beneath    paths below a folder, made of untrusted names: no link is followed
 lru              a cache that evicts the least recently used key first
+remembered       results for short texts that come again
 generated_names  random uids and name suffixes
 similar_names    which known name was meant
 printable        text from outside, made safe for terminals and logs

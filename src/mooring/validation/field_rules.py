@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from mooring.api import names
 from mooring.api.field_path import Path
 from mooring.api.names import BYTES, byte_length
+from mooring.kit.remembered import remembered
 from mooring.validation.equality import both, semantic_equal
 from mooring.validation.errors import (
     ErrorList,
@@ -219,7 +220,7 @@ def qualified_name(value: str, path: Path) -> ErrorList:
     return [] if is_good_qualified_name(value) else _qualified_name(value, path)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096, LABEL_NAME_MAX)
 def is_good_qualified_name(value: str) -> bool:
     """Return whether `qualified_name` finds no error; cached, because keys repeat."""
     return not _qualified_name(value, Path(""))

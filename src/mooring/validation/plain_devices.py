@@ -9,7 +9,6 @@ field needs no change here, and its rules are never skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from msgspec.structs import fields
 from mooring.api.names import byte_length
 from mooring.api.resource.v1 import Device, DeviceAttribute, DeviceCapacity
 from mooring.api.semver import matches_api_rule
+from mooring.kit.remembered import remembered
 from mooring.validation.field_rules import is_good_label, is_good_qualified_name
 
 ENTRIES_MAX = 32  # attributes and capacities of a device
@@ -163,6 +163,6 @@ def _have_plain_values(attributes: Iterable[DeviceAttribute]) -> bool:
     return True
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024, VALUE_MAX_BYTES)
 def _is_good_version(text: str) -> bool:
     return byte_length(text) <= VALUE_MAX_BYTES and matches_api_rule(text)

@@ -53,6 +53,7 @@ from mooring.apiserver.http.messages import Target
 from mooring.kit.go_quote import go_quote, go_quote_list
 
 CHOICES_MAX = 4096
+CHOICE_LENGTH_MAX = 1024  # of the texts of an access whose rules are cached
 
 Binding = RoleBinding | ClusterRoleBinding
 Stored = Role | ClusterRole | RoleBinding | ClusterRoleBinding
@@ -172,9 +173,12 @@ class RBACPolicy:
             for grant in grants
             if isinstance(grant, Grant) and allows_some(grant.rule, access)
         )
-        if len(self._choices) >= CHOICES_MAX:
-            self._choices.clear()
-        self._choices[key] = choice = RuleSelection(rules, _no_opinion(faults))
+        choice = RuleSelection(rules, _no_opinion(faults))
+        texts = (user.name, *user.groups, *what, access.subresource, access.namespace)
+        if sum(map(len, texts)) <= CHOICE_LENGTH_MAX:  # Paths may name any group and namespace.
+            if len(self._choices) >= CHOICES_MAX:
+                self._choices.clear()
+            self._choices[key] = choice
         return choice
 
     def held(self, user: User, namespace: str) -> HeldRules:

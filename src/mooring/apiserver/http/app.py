@@ -92,16 +92,18 @@ class Application:
         """Answer one request."""
         if scope["type"] != "http":
             return None
+        # They lead back to the scope, which would stay until garbage is collected.
+        respond, take_over = scope.pop(RESPOND, None), scope.pop(TAKE_OVER, None)
         request = _head(scope)
         answer = await self._answer(request, receive)
         if not isinstance(answer, StreamingResponse):
-            return await self._send(answer, request, scope, send)
+            return await self._send(answer, request, respond, send)
         if self._metrics.watches >= self.limits.watches_max:
             await _close(answer.chunks)
             answer = error_response(too_many_requests(5), request)
-            return await self._send(answer, request, scope, send)
+            return await self._send(answer, request, respond, send)
         if answer.upstream is not None:
-            return await self._tunnel(answer, answer.upstream, scope)
+            return await self._tunnel(answer, answer.upstream, take_over)
         return await self._stream(answer, receive, send)
 
     async def _answer(self, request: Request, receive: Receive) -> Response | StreamingResponse:
@@ -140,14 +142,14 @@ class Application:
             self._bodies_bytes -= size
 
     async def _send(
-        self, answer: Response, request: Request, scope: MutableMapping[str, Any], send: Send
+        self, answer: Response, request: Request, respond: Any, send: Send
     ) -> None:
         """Send a response, if there is room for what its client does not read at once."""
         user = answer.user
         if not self.unsent.has_room(user, len(answer.body)):
             answer = error_response(too_many_requests(1), request)
         body, headers = answer.body, [*answer.headers, ("Content-Type", answer.content_type)]
-        if len(body) <= PIECE_BYTES and (respond := scope.get(RESPOND)) is not None:
+        if len(body) <= PIECE_BYTES and respond is not None:
             shown = b"" if request.method == "HEAD" else body
             headers.append(("Content-Length", str(len(body))))
             if respond(answer.status, _encoded(headers), shown):
@@ -196,10 +198,10 @@ class Application:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _tunnel(
-        self, answer: StreamingResponse, upstream: Upstream, scope: MutableMapping[str, Any]
+        self, answer: StreamingResponse, upstream: Upstream, take_over: TakeOver
     ) -> None:
         """Copy bytes both ways until one side ends."""
-        reader, writer = scope[TAKE_OVER]()
+        reader, writer = take_over()
         try:
             down, up = _carry_down(answer.chunks, writer), _carry_up(reader, upstream)
             await self._until_over(answer, down, up)
@@ -245,7 +247,7 @@ def _head(scope: MutableMapping[str, Any]) -> Request:
 
 
 def _header(header: tuple[bytes, bytes]) -> tuple[str, str]:
-    if len(header[1]) > REPEATED_HEADER_BYTES_MAX:
+    if len(header[0]) + len(header[1]) > REPEATED_HEADER_BYTES_MAX:
         return _decoded_header(header)
     return _repeated_header(header)
 

@@ -48,7 +48,6 @@ class Representation(NamedTuple):
         return self.shape in (ObjectForm.METADATA, ObjectForm.METADATA_LIST)
 
 
-@lru_cache(maxsize=256)  # clients repeat their headers
 def negotiate(
     accept: str, *, is_watch: bool = False, is_list: bool = False, is_schemaless: bool = False
 ) -> Representation:
@@ -56,9 +55,16 @@ def negotiate(
 
     What is schemaless has no protobuf, but for its metadata.
     """
+    return _negotiated(accept[:_LENGTH_MAX], is_watch, is_list, is_schemaless)
+
+
+@lru_cache(maxsize=256)  # clients repeat their headers
+def _negotiated(
+    accept: str, is_watch: bool, is_list: bool, is_schemaless: bool
+) -> Representation:
     if not accept.strip():
         return Representation()
-    clauses = sorted(accept[:_LENGTH_MAX].split(","), key=_quality, reverse=True)
+    clauses = sorted(accept.split(","), key=_quality, reverse=True)
     for clause in clauses:
         form = _form(clause, is_watch=is_watch)
         if form is not None and not (is_schemaless and form == Representation(PROTOBUF)):

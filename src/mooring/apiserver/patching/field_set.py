@@ -23,9 +23,11 @@ from typing import Any
 
 from mooring.apiserver.patching.shapes import Shape
 from mooring.kit.go_quote import go_quote
+from mooring.kit.remembered import remembered
 
 Element = str
 
+REMEMBERED_MAX, LENGTH_MAX = 16384, 256  # of elements and their parts
 _FIELD, _KEY, _VALUE, _INDEX = "f:", "k:", "v:", "i:"
 
 _HTML = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -43,20 +45,24 @@ def field(name: str) -> Element:
 
 def by_keys(names: Sequence[str], values: Sequence[Any]) -> Element:
     """Return the element of the item with these key fields."""
-    try:
-        # With the types, since 1 and true are one key of a dict.
-        return _by_scalar_keys(tuple(names), tuple(values), tuple(map(type, values)))
-    except TypeError:  # not scalars
+    if not all(map(_is_short, values)):
         return _by_keys(names, values)
+    # With the types, since 1 and true are one key of a dict.
+    return _by_scalar_keys(tuple(names), tuple(values), tuple(map(type, values)))
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=REMEMBERED_MAX)
 def _by_scalar_keys(
     names: tuple[str, ...],
     values: tuple[Any, ...],
     types: tuple[type, ...],  # noqa: ARG001
 ) -> Element:
     return _by_keys(names, values)
+
+
+def _is_short(value: Any) -> bool:
+    """Return whether a value is a scalar that may be remembered."""
+    return len(value) <= LENGTH_MAX if type(value) is str else not isinstance(value, dict | list)
 
 
 def _by_keys(names: Sequence[str], values: Sequence[Any]) -> Element:
@@ -84,7 +90,7 @@ def field_name(element: Element) -> str:
     return element[2:]
 
 
-@lru_cache(maxsize=16384)
+@remembered(REMEMBERED_MAX, LENGTH_MAX)
 def canonical(text: str) -> Element | None:
     """Return an element in its canonical form; None if its type is unknown."""
     if len(text) < 2:
@@ -101,14 +107,14 @@ def canonical(text: str) -> Element | None:
             keys = _parsed(rest)
             if not isinstance(keys, dict):
                 raise ElementError(f"not a map of keys: {text}")
-            return by_keys(list(keys), list(keys.values()))
+            return _by_keys(list(keys), list(keys.values()))
         case "i:":
             return f"{_INDEX}{_index(rest)}"
         case _:
             return None
 
 
-@lru_cache(maxsize=16384)
+@remembered(REMEMBERED_MAX, LENGTH_MAX)
 def order(element: Element) -> tuple[Any, ...]:
     """Return the sort key of an element: fields, keyed items, values, indices."""
     match element[:2]:
@@ -153,18 +159,20 @@ def _value_order(value: Any) -> tuple[int, Any]:
             return (3, _json(value))
 
 
-@lru_cache(maxsize=16384, typed=True)
 def _scalar_json(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
         value = int(value)
     return json.dumps(value, ensure_ascii=False).translate(_HTML_TABLE)
 
 
+_short_scalar_json = lru_cache(maxsize=REMEMBERED_MAX, typed=True)(_scalar_json)
+
+
 def _json(value: Any) -> str:
     if isinstance(value, dict | list):
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
         return text.translate(_HTML_TABLE)
-    return _scalar_json(value)
+    return _short_scalar_json(value) if _is_short(value) else _scalar_json(value)
 
 
 def _parsed(text: str) -> Any:

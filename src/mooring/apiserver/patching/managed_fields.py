@@ -7,7 +7,6 @@ that updates is one for each version. It owns a set of fields in one version.
 from __future__ import annotations
 
 import json
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,9 +20,11 @@ from mooring.apiserver.patching.json_values import Tree, same
 from mooring.apiserver.patching.shapes import ListForm, MapForm, Relation, Shape
 from mooring.apiserver.patching.structured_merge import step_to
 from mooring.kit.go_quote import go_quote
+from mooring.kit.remembered import remembered
 
 APPLY, UPDATE = "Apply", "Update"
 TIME_LENGTH_MAX = 64
+SETS_MAX, SET_BYTES_MAX = 2048, 2048  # of fieldsV1 that are remembered
 
 
 class ManagedFieldsError(ValueError):
@@ -143,7 +144,7 @@ def _read_entry(index: int, entry: dict[str, Tree]) -> tuple[FieldOwner, Version
 
 
 # Objects of a kind mostly have the same fields. Sets are values, so objects can share them.
-@lru_cache(maxsize=4096)
+@remembered(SETS_MAX, SET_BYTES_MAX)
 def fields_of_text(text: bytes) -> FieldSet:
     """Return the set of fieldsV1 as text; it is shared."""
     return from_json(msgspec.json.decode(text))
@@ -160,17 +161,15 @@ def seconds(time: str | None) -> int:
     """Return a time of managedFields in seconds; 0 if there is none."""
     if not time:
         return 0
-    return _seconds(time) if len(time) > TIME_LENGTH_MAX else _seconds_again(time)
+    return _seconds(time)
 
 
+@remembered(1024, TIME_LENGTH_MAX)  # Managers write several objects in a second.
 def _seconds(time: str) -> int:
     try:
         return int(Timestamp.parse(time).instant.timestamp())
     except ApiError:
         return 0
-
-
-_seconds_again = lru_cache(maxsize=1024)(_seconds)  # Managers write several objects in a second.
 
 
 def _entry_order(entry: dict[str, Any]) -> tuple[Any, ...]:
