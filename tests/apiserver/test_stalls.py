@@ -18,7 +18,7 @@ import pytest
 
 from mooring.apiserver.body_limits import VALUES_MAX
 from mooring.apiserver.http.app import PIECE_BYTES
-from mooring.apiserver.http.flow_control import ALWAYS_BYTES, UnsentBytes
+from mooring.apiserver.http.flow_control import ALWAYS_BYTES, SharedBytes
 from mooring.apiserver.settings import Limits
 from mooring.apiserver.verbs.list import ListPage, decode_token, size_of
 from mooring.apiserver.verbs.resource_request import PLAIN_BYTES_MAX
@@ -323,7 +323,7 @@ def test_unread_watches_are_bound_in_all_and_let_go_when_they_are_read(tmp_path:
 
 
 def test_unread_bytes_are_shared_among_users() -> None:
-    unsent = UnsentBytes(900_000)
+    unsent = SharedBytes(900_000)
     size = 50_000
     with ExitStack() as stack:
 

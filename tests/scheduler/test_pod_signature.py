@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from mooring.api.core.placement import Toleration
 from mooring.api.core.pod import Pod
+from mooring.scheduler import signature_cache
 from mooring.scheduler.node_snapshot import JOURNAL_MAX, STATES_MAX, NodeSnapshot
 from mooring.scheduler.signature_cache import SignatureCache
 from tests.scheduler.makers import HOST, diagnose, fleet, node, pod
@@ -46,6 +47,26 @@ def test_amounts_are_read_once_for_pods_that_differ_in_a_label() -> None:
     assert len({id(each.requests_on_node) for each in found}) == 1
     other = signatures.of(pod("db-9", labels={"pod-index": "9"}, requests={"cpu": "2"}))
     assert other.requests.milli_cpu == 2 * found[0].requests.milli_cpu
+
+
+def test_signatures_of_large_pods_are_bounded_by_their_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signature_cache, "SIGNATURES_BYTES_MAX", 50_000)
+    signatures = SignatureCache()
+
+    def large(number: int) -> Pod:
+        return pod(
+            "large", labels={"n": str(number)}, nodeSelector={"k": f"{number}-{'x' * 10_000}"}
+        )
+
+    first = signatures.of(large(0))
+    assert signatures.of(pod("small")).text_bytes < 1_000
+    assert 10_000 < first.text_bytes < 11_000
+    assert signatures.of(large(0)) is first
+    for number in range(1, 5):
+        signatures.of(large(number))
+    assert signatures.of(large(0)) is not first
 
 
 DIFFERENT = [

@@ -104,6 +104,7 @@ def with_admission(
         now=server.now,
         new_uid=server.new_uid,
         new_suffix=server.new_suffix,
+        workers=server.workers,
         pod_security=pod_security,
         cluster_ips=cluster_ip_range(server.gates),
     )

@@ -53,6 +53,7 @@ from mooring.scheduler.topology_spread import DefaultSelectors
 from mooring.scheduler.volume_binding import VolumeIndex
 
 RANKINGS_MAX = 256
+RANKINGS_BYTES_MAX = 4 * 2**20  # of the fields that their signatures are made of
 FINISHED = ("Succeeded", "Failed")
 
 RankingKey = tuple[PodSignature, Hashable]
@@ -98,7 +99,7 @@ class Cluster:
         self._rules = TaintRules(compiler)
         self.snapshot.inputs.device_totals = self._device_totals
         self.work = RankingWork()
-        self._rankings: LRU[RankingKey, NodeRanking] = LRU(RANKINGS_MAX)
+        self._rankings: LRU[RankingKey, NodeRanking] = LRU(RANKINGS_MAX, RANKINGS_BYTES_MAX)
         self.changes = 0  # grows whenever anything changes that a decision may depend on
 
     # --- nodes and pods -------------------------------------------------------------------------
@@ -271,7 +272,7 @@ class Cluster:
     def _note_classes(self) -> None:
         """Set the resources that classes provide; all rankings may be wrong now."""
         self.changes += 1
-        self._rankings = LRU(RANKINGS_MAX)
+        self._rankings = LRU(RANKINGS_MAX, RANKINGS_BYTES_MAX)
         if not self.features.extended_resources:
             return
         names = [self.index.explicit_name(name) for name in self._class_names]
@@ -393,5 +394,5 @@ class Cluster:
                 has_alternatives=has_alternatives,
                 needs_free_device=needs_free_device,
             )
-            self._rankings.put(key, ranking)
+            self._rankings.put(key, ranking, signature.text_bytes)
         return ranking

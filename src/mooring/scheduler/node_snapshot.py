@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mooring.scheduler.size_ranking import SizeScores
 
 STATES_MAX = 256
+STATES_BYTES_MAX = 4 * 2**20  # of the fields that their signatures are made of
 JOURNAL_MAX = 4096
 NOTHING_HELD: AbstractContextManager[None] = nullcontext()
 
@@ -72,7 +73,7 @@ class NodeSnapshot:
         self._journal: deque[PodMove] = deque(maxlen=JOURNAL_MAX)
         self._written = 0
         self.generation = 0  # changes with the set of nodes, their labels and hard taints
-        self._states: LRU[PodSignature, _CachedState] = LRU(STATES_MAX)
+        self._states: LRU[PodSignature, _CachedState] = LRU(STATES_MAX, STATES_BYTES_MAX)
         self.states_built = 0
         self._last_with_terms = 0  # when a pod with affinity terms last came or went
         self._node_changes = 0  # how often a node or namespace changed
@@ -80,7 +81,7 @@ class NodeSnapshot:
         self.touches = 0  # how often a node was touched
         self._eased: deque[str] = deque(maxlen=JOURNAL_MAX)
         self.easings = 0  # how often a node may have more free than before
-        self.size_scores: LRU[Hashable, SizeScores] = LRU(STATES_MAX)
+        self.size_scores: LRU[Hashable, SizeScores] = LRU(STATES_MAX, STATES_BYTES_MAX)
         self._places = NodePlaces(0, (), {})
         self._filled: deque[str] = deque(maxlen=JOURNAL_MAX)
         self.fillings = 0  # how often a node was found to be full
@@ -249,7 +250,8 @@ class NodeSnapshot:
             if not state.is_idle or self._last_with_terms > cached.position:
                 for move in reversed([*islice(reversed(self._journal), unread)]):
                     state.count(move.pod, move.node, move.sign)
-        self._states.put(signature, _CachedState(state, self.generation, self._written))
+        found = _CachedState(state, self.generation, self._written)
+        self._states.put(signature, found, signature.text_bytes)
         return state
 
 

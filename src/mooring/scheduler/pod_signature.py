@@ -132,6 +132,7 @@ class PodSignature(Struct, frozen=True, gc=False, eq=False):
     by_plugin: Mapping[str, Any] = {}  # what plugins read themselves
     reading: PodReading = DEFAULT_READING  # of its profile
     scored_requests: Mapping[str, tuple[int, ...]] = {}  # of `reading.scored_resources`
+    text_bytes: int = 0  # of the fields that it is made of; caches are bounded by them
 
 
 class PodInfo(Struct, frozen=True, gc=False):

@@ -33,6 +33,7 @@ from mooring.scheduler.pod_signature import (
 PodReaders = Mapping[str, Callable[[Pod], Hashable]]
 
 SIGNATURES_MAX = 8192
+SIGNATURES_BYTES_MAX = 16 * 2**20  # of the fields that they are made of
 PREEMPTED = "PreemptionByScheduler"  # the reason of the condition of victims
 NO_READERS: PodReaders = {}
 
@@ -50,8 +51,10 @@ class SignatureCache:
         self.settings = settings
         self.signed = 0  # signatures that were made
         self._readers = readers
-        self._cached: LRU[Hashable, PodSignature] = LRU(signatures_max)
-        self._amounts: LRU[bytes, tuple[bytes, PodAmounts]] = LRU(signatures_max)
+        self._cached: LRU[Hashable, PodSignature] = LRU(signatures_max, SIGNATURES_BYTES_MAX)
+        self._amounts: LRU[bytes, tuple[bytes, PodAmounts]] = LRU(
+            signatures_max, SIGNATURES_BYTES_MAX
+        )
         # The inputs of the last signature: the same pod often follows at once, with its node.
         self._last_inputs: tuple[object, ...] = ()
         self._last_signature: PodSignature | None = None
@@ -108,7 +111,9 @@ class SignatureCache:
             pod, self.settings, amounts=amounts, spread_selector=spread_selector, by_plugin=own
         )
         self.signed += 1
-        self._cached.put(key, signature)
+        size = len(counted) + len(rest)
+        signature = msgspec.structs.replace(signature, text_bytes=size)
+        self._cached.put(key, signature, size)
         return signature
 
     def _counted(self, pod: Pod) -> tuple[bytes, PodAmounts]:
@@ -117,7 +122,7 @@ class SignatureCache:
         found = self._amounts.get(content)
         if found is None:
             found = content, read_amounts(pod, self.settings)
-            self._amounts.put(content, found)
+            self._amounts.put(content, found, len(content))
         return found
 
 

@@ -88,7 +88,7 @@ def choice_by_size(
     scores = snapshot.size_scores.get(key)
     if scores is None:
         scores = SizeScores(signature, path)
-        snapshot.size_scores.put(key, scores)
+        snapshot.size_scores.put(key, scores, signature.text_bytes)
     return SizeChoice(scores)
 
 

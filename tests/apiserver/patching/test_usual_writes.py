@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_tree
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.patching.managed_fields import fields_of_text
+from mooring.apiserver.patching import usual_writes
 from mooring.apiserver.verbs.managed_fields import all_entries, usual_entries, with_owners
 from tests.apiserver.patching.makers import CLAIM, NOW, POD, claim
 from tests.apiserver.patching.test_laws import labels, pods, subset, words
@@ -100,7 +101,9 @@ def test_a_claim_that_is_made_and_allocated_is_usual() -> None:
     assert check_law([made, held, given_], steps, CLAIM) == len(steps)
 
 
-def test_owners_of_other_fields_are_neither_parsed_nor_made_anew() -> None:
+def test_owners_of_other_fields_are_neither_parsed_nor_made_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = claim({"name": "r", "exactly": {"deviceClassName": "k"}}, metadata={"uid": "1"})
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
     made["metadata"]["ownerReferences"] = [owner]
@@ -109,14 +112,15 @@ def test_owners_of_other_fields_are_neither_parsed_nor_made_anew() -> None:
     first, *others = [decode_tree(tree, CLAIM.struct).value for tree in (made, held, given_)]
     entries = usual_entries(None, first, CLAIM, "", "controllers", NOW_)
     assert entries is not None
-    old, looks = with_owners(first, entries), fields_of_text.cache_info()
+    old, parsed = with_owners(first, entries), list[bytes]()
+    monkeypatch.setattr(usual_writes, "fields_of_text", parsed.append)
     for value, part in zip(others, ("", "status"), strict=True):
         found = usual_entries(old, with_owners(value, entries), CLAIM, part, "scheduler", NOW_)
         assert found is not None
         assert len(found) == len(entries) + 1
         assert {id(entry) for entry in entries} <= {id(entry) for entry in found}
         old, entries = with_owners(value, found), found
-    assert fields_of_text.cache_info() == looks
+    assert not parsed
 
 
 def test_managers_in_another_version_go_the_long_way() -> None:

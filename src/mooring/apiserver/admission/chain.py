@@ -83,7 +83,11 @@ from mooring.apiserver.storage.informer import StoreInformer
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.verbs.managed_fields import is_unchanged_apply, with_updated_owners
 from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest
-from mooring.apiserver.worker_threads import CREATED_WITH_EXPRESSIONS, StatusAuthorizerOnLoop
+from mooring.apiserver.worker_threads import (
+    CREATED_WITH_EXPRESSIONS,
+    StatusAuthorizerOnLoop,
+    WorkerThreads,
+)
 from mooring.kit.bulkhead import keep_running
 from mooring.kit.metrics import Family
 from mooring.validation.pod_security import PodSecurityConfiguration
@@ -293,12 +297,13 @@ class AdmissionPlugins:
         now: Callable[[], Timestamp],
         new_uid: Callable[[], str],
         new_suffix: Callable[[], str],
+        workers: WorkerThreads,
         pod_security: PodSecurityConfiguration = PodSecurityConfiguration(),  # noqa: B008
         cluster_ips: str = CLUSTER_IP_RANGE,
     ) -> None:
         cache = AdmissionCache()
         self.services = ServiceAllocator(cache.services, cluster_ips=cluster_ips)
-        self._limits, self._storage = LimitRanger(cache), StorageObjects(cache)
+        self._limits, self._storage = LimitRanger(cache, workers), StorageObjects(cache)
         watched = [resources.of(group, plural) for group, plural in WATCHED_RESOURCES]
         self._informer = StoreInformer(registry, watched, cache, keeps_last=True)
         self._accounts = ServiceAccountAdmission(
@@ -351,7 +356,7 @@ class AdmissionPlugins:
         if isinstance(new, Pod):
             new = await self._runtimes.admit(request, new, is_valid=is_valid)
         if is_valid and isinstance(new, Pod):
-            return self._limits.mutate(new)
+            return await self._limits.mutate(request, new)
         if is_valid and isinstance(new, Service):
             return self.services.allocate(new, is_trial=request.is_dry_run)
         return self._storage.admit(new) if is_valid else new
@@ -363,7 +368,7 @@ class AdmissionPlugins:
         await self._pod_security.validate(request, new, old, namespace)
         if request.target.subresource == RESIZE:
             await self._resizes.validate(request, new, old)
-        self._limits.validate(request, new, old)
+        await self._limits.validate(request, new, old)
         self._storage.check_growth(request, new, old)
 
     async def admit_change(self, request: ResourceRequest, new: Any, old: Any) -> None:

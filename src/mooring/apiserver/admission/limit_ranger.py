@@ -1,39 +1,49 @@
-"""LimitRanger: default resources of containers, and limits for pods and volume claims."""
+"""LimitRanger: default resources of containers, and limits for pods and volume claims.
+
+A namespace may have any number of ranges, so what takes long runs in a worker thread.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Final
 
 from msgspec.structs import replace
 
 from mooring.api.core.limit_range import LimitRange, LimitRangeItem
 from mooring.api.core.persistent_volume import PersistentVolumeClaim
-from mooring.api.core.pod import Container, Pod, resources_at_once
+from mooring.api.core.pod import Container, Pod, PodSpec, resources_at_once
 from mooring.api.core.resources import ResourceList
 from mooring.api.quantity import Quantity
 from mooring.apiserver.admission.cache import AdmissionCache
 from mooring.apiserver.http.status import forbidden
 from mooring.apiserver.verbs.resource_request import ResourceRequest
+from mooring.apiserver.worker_threads import WorkerThreads
 from mooring.validation.pod.resources import qos_class
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
+BOUND_BYTES: Final = 10  # of an input that takes as long as one bound of one container
+LARGE_BYTES: Final = 2**20  # a large step; larger ones would not find room to wait
 CONTAINER, POD, CLAIM = "Container", "Pod", "PersistentVolumeClaim"
 
 
 class LimitRanger:
     """Applies the LimitRanges of a namespace."""
 
-    def __init__(self, cache: AdmissionCache) -> None:
+    def __init__(self, cache: AdmissionCache, workers: WorkerThreads) -> None:
         self._cache = cache
+        self._workers = workers
 
-    def mutate(self, pod: Pod) -> Pod:
+    async def mutate(self, request: ResourceRequest, pod: Pod) -> Pod:
         """Return a new pod with default requests and limits."""
-        for limit_range in self._of(pod.metadata.namespace):
-            pod = _with_defaults(pod, limit_range)
-        return pod
+        ranges = self._of(pod.metadata.namespace)
+        if not ranges:
+            return pod
+        size = _size(ranges, pod)
+        return await self._workers.run(request.user.name, size, _with_all_defaults, pod, ranges)
 
-    def validate(self, request: ResourceRequest, new: object, old: object) -> None:
+    async def validate(self, request: ResourceRequest, new: object, old: object) -> None:
         """Raise 403 if a pod or claim exceeds a bound; only new and resized pods can."""
         if not isinstance(new, (Pod, PersistentVolumeClaim)):
             return
@@ -42,24 +52,51 @@ class LimitRanger:
         is_checked = old is None or isinstance(new, PersistentVolumeClaim)
         if not is_resized and (subresource or not is_checked):
             return
-        for limit_range in self._of(new.metadata.namespace):
-            found = (
-                _pod_faults(new, limit_range)
-                if isinstance(new, Pod)
-                else _claim_faults(new, limit_range)
-            )
-            faults = list(dict.fromkeys(found))
-            if faults:
-                why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
-                name = new.metadata.name or new.metadata.generate_name
-                raise forbidden(request.resource.about, name, why)
+        ranges = self._of(new.metadata.namespace)
+        if not ranges:
+            return
+        size = _size(ranges, new)
+        faults = await self._workers.run(request.user.name, size, _first_faults, new, ranges)
+        if faults:
+            why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+            name = new.metadata.name or new.metadata.generate_name
+            raise forbidden(request.resource.about, name, why)
 
     def _of(self, namespace: str) -> list[LimitRange]:
         found = self._cache.limit_ranges.get(namespace, {})
         return [found[name] for name in sorted(found)]
 
 
+def _size(ranges: list[LimitRange], value: Pod | PersistentVolumeClaim) -> int:
+    """Return the size of an input that takes as long as the ranges for an object."""
+    spec, amounts = value.spec, 1
+    if isinstance(spec, PodSpec):
+        amounts += len(spec.containers) + len(spec.init_containers)
+    bounds = sum(map(_count, chain.from_iterable(each.spec.limits for each in ranges)))
+    return min(BOUND_BYTES * amounts * bounds, LARGE_BYTES)
+
+
+def _count(item: LimitRangeItem) -> int:
+    maps = (item.default, item.default_request, item.min, item.max, item.max_limit_request_ratio)
+    return sum(map(len, maps))
+
+
+def _first_faults(new: Pod | PersistentVolumeClaim, ranges: list[LimitRange]) -> list[str]:
+    """Return the faults of the first range that an object exceeds, each once."""
+    for each in ranges:
+        found = _pod_faults(new, each) if isinstance(new, Pod) else _claim_faults(new, each)
+        if faults := list(dict.fromkeys(found)):
+            return faults
+    return []
+
+
 # --- defaults ----------------------------------------------------------------------------------
+
+
+def _with_all_defaults(pod: Pod, ranges: list[LimitRange]) -> Pod:
+    for each in ranges:
+        pod = _with_defaults(pod, each)
+    return pod
 
 
 def _with_defaults(pod: Pod, limit_range: LimitRange) -> Pod:
@@ -170,6 +207,8 @@ def _too_much(
     kind: str, name: str, most: Quantity, requests: ResourceList, limits: ResourceList
 ) -> Iterator[str]:
     request, limit = requests.get(name), limits.get(name)
+    if limit is not None and limit <= most and (request is None or request <= most):
+        return
     bound = f"maximum {name} usage per {kind} is {most}"
     if limit is None:
         yield f"{bound}.  No limit is specified"

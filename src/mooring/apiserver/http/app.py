@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl
 from msgspec.structs import replace
 
 from mooring.apiserver.http.deadlines import Deadlines
-from mooring.apiserver.http.flow_control import UnsentBytes
+from mooring.apiserver.http.flow_control import SharedBytes
 from mooring.apiserver.http.messages import Request, Response, StreamingResponse
 from mooring.apiserver.http.metrics import Metrics
 from mooring.apiserver.http.response_encoder import error_response
@@ -45,6 +45,8 @@ GZIP_LEVEL = 1
 QUERY_FIELDS_MAX = 100
 REPEATED_QUERY_BYTES_MAX = 256
 REPEATED_HEADER_BYTES_MAX = 128  # less than tokens have
+
+TakeOver = Callable[[], tuple[asyncio.StreamReader, asyncio.StreamWriter]]
 
 PEER = "mooring.peer"  # the key of the client's certificate in a scope
 TAKE_OVER = "mooring.take_over"  # the key of the function that hands over the connection
@@ -76,7 +78,7 @@ class Application:
         self._stopping = asyncio.Event()
         self._bodies_bytes = 0
         self.deadlines = Deadlines(limits.request_s)
-        self.unsent = UnsentBytes(limits.unsent_bytes_max)
+        self.unsent = SharedBytes(limits.unsent_bytes_max)
 
     @property
     def router(self) -> Router:
@@ -141,9 +143,7 @@ class Application:
         finally:
             self._bodies_bytes -= size
 
-    async def _send(
-        self, answer: Response, request: Request, respond: Any, send: Send
-    ) -> None:
+    async def _send(self, answer: Response, request: Request, respond: Any, send: Send) -> None:
         """Send a response, if there is room for what its client does not read at once."""
         user = answer.user
         if not self.unsent.has_room(user, len(answer.body)):

@@ -11,6 +11,8 @@ So a new user finds a seat, however many requests others send, as long as there 
 users; nothing needs to be configured. A request without a seat gets 429 with Retry-After. Members
 of system:masters are bound by the number of seats alone: who repairs a cluster must get in.
 
+The selectors of watches are shared in the same way: each change is compared with all of them.
+
 Networks know this as the dynamic threshold by which ports share the memory of a switch.
 """
 
@@ -28,6 +30,10 @@ from mooring.kit.metrics import Family, Gauge
 
 FREE_SEATS_FACTOR = 2
 RETRY_AFTER_S = 1
+
+
+SELECTOR_BYTES_MAX = 2**20  # of all open watches: some 10 ms for each change
+SELECTOR_ALWAYS_BYTES = 256  # a selector that is not longer is not counted
 
 
 class RequestClass(Enum):
@@ -60,6 +66,7 @@ class FlowControl:
         self._taken = dict.fromkeys(RequestClass, 0)
         self._by_user: Counter[tuple[RequestClass, str]] = Counter()
         self.refused: Counter[RequestClass] = Counter()
+        self._selectors = SharedBytes(SELECTOR_BYTES_MAX, SELECTOR_ALWAYS_BYTES)
 
     def taken(self, kind: RequestClass) -> int:
         """Return how many seats of a class are taken."""
@@ -96,6 +103,19 @@ class FlowControl:
             raise too_many_requests(RETRY_AFTER_S)
         self._taken[kind] += 1
         self._by_user[kind, user.name] += 1
+
+    def take_watch(self, user: User, selector_bytes: int) -> None:
+        """Take the seat of a watch, or raise 429."""
+        if not self._selectors.has_room(user.name, selector_bytes):
+            self.refused[RequestClass.WATCHING] += 1
+            raise too_many_requests(RETRY_AFTER_S)
+        self.take(user, RequestClass.WATCHING)
+        self._selectors.change(user.name, selector_bytes)
+
+    def leave_watch(self, user: User, selector_bytes: int) -> None:
+        """Release the seat of a watch."""
+        self._selectors.change(user.name, -selector_bytes)
+        self.leave(user, RequestClass.WATCHING)
 
     def leave(self, user: User, kind: RequestClass) -> None:
         """Release a seat."""
@@ -134,32 +154,34 @@ def request_class(method: str, verb: str) -> RequestClass:
 ALWAYS_BYTES = 16 * 1024  # a response that is not larger needs no room
 
 
-class UnsentBytes:
-    """The bytes of responses that clients have not read yet, shared among users like seats.
+class SharedBytes:
+    """Bytes of something that the server holds for its clients, shared among users like seats.
 
     A client may ask for a list and never read it. Of responses that are not read, one user gets two
     thirds of all bytes, two users two fifths each, and so on. The first response of a user is never
-    too large, as long as there is room at all: a list may be larger than any bound.
+    too large, as long as there is room at all: a list may be larger than any bound. Small ones need
+    no room.
     """
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, always_bytes: int = ALWAYS_BYTES) -> None:
         self._bytes_max = bytes_max
+        self._always_bytes = always_bytes
         self._by_user: Counter[str] = Counter()
         self.total = 0
 
     def has_room(self, user: str, size: int) -> bool:
-        """Return whether a response may be sent."""
+        """Return whether there is room for so many bytes."""
         held, free = self._by_user[user], self._bytes_max - self.total
-        if size <= ALWAYS_BYTES or (free > 0 and not held):
+        if size <= self._always_bytes or (free > 0 and not held):
             return True
         return held + size <= FREE_SEATS_FACTOR * (free - size)
 
     def held(self, user: str, size: int) -> HeldBytes:
-        """Hold the bytes of a response in a block."""
+        """Hold bytes in a block."""
         return HeldBytes(self, user, size)
 
     def change(self, user: str, size: int) -> None:
-        """Count bytes that a user has to read, or has read."""
+        """Count bytes of a user, or fewer."""
         self.total += size
         held = self._by_user[user] + size
         if held:
@@ -169,22 +191,22 @@ class UnsentBytes:
 
 
 class HeldBytes:
-    """The bytes of a response, held in a block."""
+    """Bytes that are held in a block."""
 
-    __slots__ = ("_left", "_unsent", "_user")
+    __slots__ = ("_left", "_shared", "_user")
 
-    def __init__(self, unsent: UnsentBytes, user: str, size: int) -> None:
-        self._unsent, self._user, self._left = unsent, user, size
+    def __init__(self, shared: SharedBytes, user: str, size: int) -> None:
+        self._shared, self._user, self._left = shared, user, size
 
     def sent(self, count: int) -> None:
         """Note that bytes have gone."""
         count = min(count, self._left)
         self._left -= count
-        self._unsent.change(self._user, -count)
+        self._shared.change(self._user, -count)
 
     def __enter__(self) -> HeldBytes:
-        self._unsent.change(self._user, self._left)
+        self._shared.change(self._user, self._left)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._unsent.change(self._user, -self._left)
+        self._shared.change(self._user, -self._left)

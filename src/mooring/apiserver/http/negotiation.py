@@ -59,9 +59,7 @@ def negotiate(
 
 
 @lru_cache(maxsize=256)  # clients repeat their headers
-def _negotiated(
-    accept: str, is_watch: bool, is_list: bool, is_schemaless: bool
-) -> Representation:
+def _negotiated(accept: str, is_watch: bool, is_list: bool, is_schemaless: bool) -> Representation:
     if not accept.strip():
         return Representation()
     clauses = sorted(accept.split(","), key=_quality, reverse=True)

@@ -111,6 +111,7 @@ from mooring.store.errors import (
 LOG = logging.getLogger(__name__)
 
 WATCH = "watch"
+SELECTORS = ("labelSelector", "fieldSelector")
 DIRECT_MAX = 32  # requests of this process that begin in one turn of the event loop
 
 
@@ -217,7 +218,7 @@ class Router:
                 return await self._paths.answer(request)
             response = await self._resource(request, target, verb, user, trail)
         if isinstance(response, StreamingResponse):
-            return await self._with_seat(response, user)
+            return await self._with_seat(response, request, user)
         return response._replace(user=user.name)
 
     def _authorize(self, user: User, attributes: RequestAttributes, trail: Trail) -> None:
@@ -227,14 +228,17 @@ class Router:
         if not isinstance(decision, Allowed):
             raise access_forbidden(access, decision.reason)
 
-    async def _with_seat(self, response: StreamingResponse, user: User) -> StreamingResponse:
+    async def _with_seat(
+        self, response: StreamingResponse, request: Request, user: User
+    ) -> StreamingResponse:
         """Return a watch that has a seat of its own while it is open."""
+        selector_bytes = sum(len(request.query.get(name, "")) for name in SELECTORS)
         try:
-            self._flow_control.take(user, RequestClass.WATCHING)
+            self._flow_control.take_watch(user, selector_bytes)
         except StatusError:
             await ClosingStream(response.chunks, lambda: None).aclose()
             raise
-        leave = partial(self._flow_control.leave, user, RequestClass.WATCHING)
+        leave = partial(self._flow_control.leave_watch, user, selector_bytes)
         chunks = ClosingStream(response.chunks, leave)
         return response._replace(chunks=chunks, user=user.name)
 
