@@ -156,15 +156,67 @@ def test_no_long_text_stays_in_a_cache(look: str) -> None:
 # Functions that cache the results for any text, and why nobody can send them long ones.
 GUARDED = {
     "api.go_types.message_named": "names of our types",
+    "api.object_reader._parts_of": "names of our types",
     "api.protobuf.reader.reader_of": "names of our types",
     "api.protobuf.writer._payload": "names of our types",
     "api.protobuf.writer.writer_of": "names of our types",
-    "api.schema._find_kind": "the reader of objects bounds both",
+    "api.schema._find_kind": "`find_kind` looks at the length",
     "api.schema._markers": "notes of our tables",
     "api.schema._table": "groups of our tables",
     "api.schema.api_type": "names of our types",
+    "api.timestamp._remembered": "`Timestamp.parse` looks at the length",
     "apiserver.auth.authenticator._authenticated": "certificates that TLS has verified",
     "apiserver.auth.authenticator._read": "certificates that TLS has verified",
     "apiserver.auth.authenticator._validity": "certificates that TLS has verified",
-    "apiserver.auth.service_account_tokens._signed_claims": "tokens that we signed",
+    "apiserver.auth.service_account_tokens._signed_claims": "tokens that the server signed",
+    "apiserver.custom_resources.fields.read_path": "written by administrators",
+    "apiserver.direct_client._fields": "requests of our own programs",
+    "apiserver.dynamic_admission.matching._endpoints": "subresources of resources",
+    "apiserver.dynamic_admission.webhook_client._tls_context": "written by administrators",
+    "apiserver.http.direct_access._labels": "requests of our own programs",
+    "apiserver.http.metrics.direct_labels": "requests of our own programs",
+    "apiserver.http.negotiation._negotiated": "its caller cuts it",
+    "apiserver.patching.shapes._managed_shape": "names of our types",
+    "apiserver.patching.usual_writes._remembered": "its caller looks at the length",
+    "apiserver.verbs.managed_fields.field_manager_of": "subresources of resources",
+    "apiserver.verbs.managed_fields.usual_writes_of": "subresources of resources",
+    "apiserver.verbs.usual_apply.usual_applies_of": "subresources of resources",
+    "client.api_client._apply_query": "requests of our own programs",
+    "drivers.net.pci_names": "numbers of this machine's devices",
+    "insight.topology.model._location_names": "names of drivers",
+    "kit.cron_schedule.parse_schedule": "it raises an error for a long one",
+    "scheduler.plugins.node_filters._volume_query": "written by administrators",
+    "store.sqlite.write_group._text": "our own statements",
+    "validation.admission_rules.compile_alone": "at most 10 KiB, and written by administrators",
+    "validation.field_rules._is_label": "its caller looks at the length",
+    "validation.field_rules._is_label_name": "its caller looks at the length",
+    "validation.field_rules._is_subdomain": "its caller looks at the length",
+    "validation.go_layout._layout": "names of our types",
+    "validation.pod.defaults._fields_with_defaults": "names of our types",
+    "validation.pod.defaults._filler": "names of our types",
+    "validation.pod.defaults._has_defaults": "names of our types",
 }
+
+
+def _caches_of_texts() -> Iterator[str]:
+    """Give the functions that cache results for texts, whatever their length."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        for each in ast.walk(tree):
+            if isinstance(each, ast.FunctionDef) and any(map(_caches, each.decorator_list)):
+                texts = [a for a in each.args.args if _is_text(a.annotation)]
+                if texts:
+                    yield f"{module}.{each.name}"
+
+
+def _caches(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "lru_cache"
+
+
+def _is_text(annotation: ast.expr | None) -> bool:
+    return isinstance(annotation, ast.Name) and annotation.id in ("str", "bytes", "Element")
+
+
+def test_caches_of_texts_are_bounded_in_length_or_guarded() -> None:
+    assert sorted(_caches_of_texts()) == sorted(GUARDED)

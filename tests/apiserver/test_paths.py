@@ -103,6 +103,13 @@ def test_packed_bodies_are_read(client: Client) -> None:
     reply = client.post(CONFIG_MAPS, gzip.compress(text), content_encoding="gzip")
     assert reply.status == 201
     assert client.post(CONFIG_MAPS, b"no", content_encoding="gzip").status == 400
+    text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: part}\ndata: {a: b}\n"
+    packed = gzip.compress(text)
+    for odd in (packed[:-8], packed + b"more", packed + packed):
+        reply = client.post(
+            CONFIG_MAPS, odd, content_encoding="gzip", content_type="application/yaml"
+        )
+        assert (reply.status, "not valid gzip" in reply.message) == (400, True)
 
 
 def test_large_answers_are_packed_for_who_can_unpack(client: Client) -> None:

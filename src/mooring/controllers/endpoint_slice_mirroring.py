@@ -105,8 +105,10 @@ def _steps(objects: Indexer, endpoints: Endpoints, left: list[EndpointSlice]) ->
     labels = {**metadata.labels, **own}
     annotations = {k: v for k, v in metadata.annotations.items() if k not in NOT_COPIED}
     names = _names(objects, endpoints)
+    known = {(each.address_type, _form(each.ports)): each for each in reversed(left)}
+    kept_names: set[str] = set()
     for address_type, ports, found in _contents(endpoints):
-        old = next((s for s in left if (s.address_type, s.ports) == (address_type, ports)), None)
+        old = known.get((address_type, _form(ports)))
         if old is None:
             made = ObjectMeta(
                 name=next(names),
@@ -122,11 +124,16 @@ def _steps(objects: Indexer, endpoints: Endpoints, left: list[EndpointSlice]) ->
                 )
             )
             continue
-        left.remove(old)
+        kept_names.add(old.metadata.name)
         kept = replace(old.metadata, labels=labels, annotations=annotations)
         changed = replace(old, metadata=kept, endpoints=found)
         if changed != old:
             yield Update(changed)
+    left[:] = [each for each in left if each.metadata.name not in kept_names]
+
+
+def _form(ports: tuple[EndpointPort, ...]) -> tuple[Any, ...]:
+    return tuple((port.name, port.port, port.protocol, port.app_protocol) for port in ports)
 
 
 def _contents(endpoints: Endpoints) -> Iterator[Content]:

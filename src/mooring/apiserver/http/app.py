@@ -290,6 +290,10 @@ def _unpacked(body: bytes, request: Request, bytes_max: int) -> bytes:
         raise bad_request(f"the body is not valid gzip: {error}") from None
     if len(whole) > bytes_max:
         raise too_large(bytes_max)
+    if not unpacking.eof:
+        raise bad_request("the body is not valid gzip: it is incomplete")
+    if unpacking.unused_data:
+        raise bad_request("the body is not valid gzip: something follows its end")
     return whole
 
 

@@ -9,7 +9,6 @@ RE2, and ignores case, spaces, hyphens and underscores in them.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any, Final
 
 import re2  # type: ignore[import-untyped]
@@ -17,10 +16,12 @@ import re2  # type: ignore[import-untyped]
 from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.regex_syntax import TOO_LARGE, syntax_error, translate
 from mooring.cel.lang.unpaid_work import count_unpaid
+from mooring.kit.remembered import remembered
 
 MEMORY_MAX_BYTES: Final = 8 * 2**20
 SIZE_MAX: Final = MEMORY_MAX_BYTES // 64  # instructions; one beyond the memory counts as so many
 REMEMBERED_MAX: Final = 128
+PATTERN_LENGTH_MAX, GROUP_LENGTH_MAX = 10 * 1024, 64  # of those that are remembered
 STEPS: Final = 64  # of a search that take as long as looking at an element of a list
 _UNANCHORED: Final = re2._Anchor.UNANCHORED
 _NOTHING: Final = (-1, -1)
@@ -91,7 +92,7 @@ def compile_regex(pattern: str) -> Regex:
     raise EvalError(found)
 
 
-@lru_cache(maxsize=REMEMBERED_MAX)
+@remembered(REMEMBERED_MAX, PATTERN_LENGTH_MAX)
 def _remembered(pattern: str) -> Regex | str:
     """Return the compiled expression, or the error."""
     try:
@@ -121,7 +122,7 @@ def _compiled(expression: str) -> Any:
 # --- Unicode groups -------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=REMEMBERED_MAX)
+@remembered(REMEMBERED_MAX, GROUP_LENGTH_MAX)
 def _is_known_group(name: str) -> bool:
     return _compiled(f"\\p{{{name}}}") is not None
 
