@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.apiserver.auth.users import User
-from mooring.apiserver.http.flow_control import FlowControl, RequestClass, Seats, request_class
+from mooring.apiserver.http.flow_control import (
+    SELECTOR_ALWAYS_BYTES,
+    SELECTOR_BYTES_MAX,
+    FlowControl,
+    RequestClass,
+    Seats,
+    request_class,
+)
 from mooring.apiserver.http.status import StatusError
 
 ANN, BEN, ROOT = User("ann"), User("ben"), User("root", ("system:masters",))
@@ -61,6 +68,26 @@ def test_what_is_given_back_is_forgotten() -> None:
         assert turnstile.taken(RequestClass.WRITING) == 1
     assert turnstile.taken(RequestClass.WRITING) == 0
     assert not turnstile._by_user
+
+
+def watches_of(turnstile: FlowControl, user: User, selector_bytes: int) -> int:
+    """Open all watches with such selectors that a user can have, up to a thousand."""
+    count = 0
+    with suppress(StatusError):
+        while count < 1000:
+            turnstile.take_watch(user, selector_bytes)
+            count += 1
+    return count
+
+
+def test_long_selectors_of_watches_are_bounded_and_shared() -> None:
+    turnstile = FlowControl()
+    long = SELECTOR_BYTES_MAX // 90
+    assert watches_of(turnstile, ANN, long) == 60  # two thirds
+    assert 10 <= watches_of(turnstile, BEN, long) <= 20
+    assert watches_of(turnstile, ANN, SELECTOR_ALWAYS_BYTES) == 1000
+    turnstile.leave_watch(ANN, long)
+    assert watches_of(turnstile, BEN, long) == 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=200), st.integers(1, 40))

@@ -88,6 +88,27 @@ def test_new_expressions_take_no_long_turn(client: Client) -> None:
     assert turns.longest < LINES_MAX
 
 
+def test_many_limit_ranges_take_no_long_turn(client: Client) -> None:
+    bounds = {f"example.com/r{number}": "5" for number in range(40)}
+    ranges = f"{NAMESPACES}/default/limitranges"
+    for number in range(40):
+        most = bounds if number < 39 else {"example.com/last": "5"}
+        spec = {"limits": [{"type": "Container", "max": most}]}
+        made = client.post(ranges, {"metadata": {"name": f"l{number}"}, "spec": spec})
+        assert made.status == 201, made
+    containers = [{"name": f"c{number}", "image": "i"} for number in range(30)]
+    body = {"metadata": {"name": "a"}, "spec": {"containers": containers}}
+
+    def limits() -> Any:
+        made = client.post(f"{PODS}?dryRun=All", body).json
+        return made["spec"]["containers"][0]["resources"].get("limits", {})
+
+    client.until(lambda: "example.com/last" in limits())
+    with counted() as turns:
+        assert len(limits()) == len(bounds) + 1
+    assert turns.longest < LINES_MAX
+
+
 def test_lines_are_counted() -> None:
     async def busy() -> None:
         for _ in range(LINES_MAX):

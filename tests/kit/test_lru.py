@@ -45,9 +45,10 @@ class Vanishing:
     """A key that another thread evicts between two looks at it."""
 
     def __init__(self) -> None:
-        self.cache: LRU[Vanishing, str] = LRU(2)
+        self.cache: LRU[object, str] = LRU(2)
         self._looks = 0
         self.cache.put(self, "value")
+        self.cache.put("newer", "value")
         self._looks = 0
 
     def __hash__(self) -> int:
