@@ -46,14 +46,14 @@ class Vanishing:
 
     def __init__(self) -> None:
         self.cache: LRU[object, str] = LRU(2)
-        self._looks = 0
+        self._looks_left = -1
         self.cache.put(self, "value")
         self.cache.put("newer", "value")
-        self._looks = 0
+        self._looks_left = 2
 
     def __hash__(self) -> int:
-        self._looks += 1
-        if self._looks == 2:
+        self._looks_left -= 1
+        if self._looks_left == 0:
             self.cache.discard(self)
         return 1
 

@@ -33,7 +33,7 @@ RETRY_AFTER_S = 1
 
 
 SELECTOR_BYTES_MAX = 2**20  # of all open watches: some 10 ms for each change
-SELECTOR_ALWAYS_BYTES = 256  # a selector that is not longer is not counted
+SELECTOR_ALWAYS_BYTES = 256  # a selector that is not longer needs no room
 
 
 class RequestClass(Enum):
