@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.api.codec import decode_tree
 from mooring.api.core.placement import NodeSelector
-from mooring.api.labels import EVERYTHING, NOTHING, Selector, SelectorFault, read_selector
-from mooring.api.meta import LabelSelector
+from mooring.api.labels import (
+    DOES_NOT_EXIST,
+    EVERYTHING,
+    EXISTS,
+    IN,
+    NOT_IN,
+    NOTHING,
+    LabelRule,
+    RulesByLabel,
+    Selector,
+    SelectorFault,
+    read_selector,
+)
+from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.node_affinity import read_node_selector
 
 
@@ -125,3 +140,45 @@ def test_faults_of_a_node_selector_have_their_place() -> None:
         "nodeSelectorTerms[1].matchFields[0].values: "
         'Invalid value: ["a","b"]: must have one element'
     )
+
+
+RULES = st.lists(
+    st.builds(
+        LabelSelectorRequirement,
+        key=st.sampled_from("abcd"),
+        operator=st.sampled_from((IN, NOT_IN)),
+        values=st.lists(st.sampled_from("xyz"), min_size=1).map(tuple),
+    )
+    | st.builds(
+        LabelSelectorRequirement,
+        key=st.sampled_from("abcd"),
+        operator=st.sampled_from((EXISTS, DOES_NOT_EXIST)),
+    ),
+    max_size=30,
+)
+
+
+@given(RULES, st.dictionaries(st.sampled_from("abcde"), st.sampled_from("wxyz")))
+def test_a_long_selector_selects_what_all_its_rules_do(
+    requirements: list[LabelSelectorRequirement], labels: dict[str, str]
+) -> None:
+    selector = EVERYTHING.and_requirements(requirements)
+    each = (EVERYTHING.and_requirements((one,)).matches(labels) for one in requirements)
+    assert selector.matches(labels) == all(each)
+    assert selector == EVERYTHING.and_requirements(requirements)
+    assert hash(selector) == hash(EVERYTHING.and_requirements(requirements))
+
+
+def test_an_object_costs_its_labels_and_not_the_selector(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = [LabelRule("a", NOT_IN, frozenset((f"v{n}",))) for n in range(500)]
+    rules += [LabelRule(f"k{n}", DOES_NOT_EXIST, frozenset()) for n in range(500)]
+    found, looks, holds = RulesByLabel(rules), list[LabelRule](), LabelRule.holds
+
+    def counted(rule: LabelRule, labels: Mapping[str, str]) -> bool:
+        looks.append(rule)
+        return holds(rule, labels)
+
+    monkeypatch.setattr(LabelRule, "holds", counted)
+    assert found.hold({"a": "b", "c": "d"})
+    assert not found.hold({"a": "v7"})
+    assert len(looks) == 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,7 @@ def _authorize(number: int) -> None:
 
 
 POLICY = RBACPolicy()
-LOOKS = {
+LOOKS: dict[str, Callable[[int], object]] = {
     "rights": _authorize,
     "names of headers": lambda n: _header((b"%d" % n + LONG.encode(), b"")),
     "Accept": lambda n: negotiate(f"application/json,{n}{LONG}"),

@@ -23,6 +23,7 @@ DOES_NOT_EXIST = "DoesNotExist"
 GREATER = "Gt"
 LESS = "Lt"
 
+SHORT_RULES_MAX = 8  # are looked at one by one
 SELECTOR_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 OPERATORS = (*SELECTOR_OPERATORS, GREATER, LESS)
 
@@ -75,11 +76,48 @@ class SelectorFault(NamedTuple):
     text: str
 
 
+class RulesByLabel:
+    """The rules of a long selector by label: an object costs its labels, not the selector.
+
+    It says nothing that the rules do not, so selectors are compared without it.
+    """
+
+    __slots__ = ("_by_key", "_needed")
+
+    def __init__(self, rules: Iterable[LabelRule]) -> None:
+        merged: dict[tuple[str, str, int | None], LabelRule] = {}
+        for rule in rules:
+            place = (rule.key, rule.operator, rule.limit)
+            if (other := merged.get(place)) is not None and rule.operator == NOT_IN:
+                rule = rule._replace(values=rule.values | other.values)
+            elif other is not None and rule.operator == IN:
+                rule = rule._replace(values=rule.values & other.values)
+            merged[place] = rule
+        self._by_key: dict[str, list[LabelRule]] = {}
+        for rule in merged.values():
+            self._by_key.setdefault(rule.key, []).append(rule)
+        is_free = (NOT_IN, DOES_NOT_EXIST)
+        self._needed = {rule.key for rule in merged.values() if rule.operator not in is_free}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RulesByLabel)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def hold(self, labels: Mapping[str, str]) -> bool:
+        """Return whether the labels keep all rules."""
+        if len(self._needed) > len(labels) or not self._needed <= labels.keys():
+            return False
+        return all(rule.holds(labels) for key in labels for rule in self._by_key.get(key, ()))
+
+
 class Selector(Struct, frozen=True, gc=False):
     """A query over labels: all requirements must hold; the empty one selects everything."""
 
     exact: tuple[tuple[str, str], ...] = ()
     rules: tuple[LabelRule, ...] = ()
+    by_label: RulesByLabel | None = None  # of many rules
 
     @property
     def is_empty(self) -> bool:
@@ -91,6 +129,8 @@ class Selector(Struct, frozen=True, gc=False):
         for key, value in self.exact:
             if labels.get(key) != value:
                 return False
+        if self.by_label is not None:
+            return self.by_label.hold(labels)
         for rule in self.rules:  # noqa: SIM110 - a generator would take twice the time
             if not rule.holds(labels):
                 return False
@@ -98,7 +138,7 @@ class Selector(Struct, frozen=True, gc=False):
 
     def and_labels(self, labels: Mapping[str, str]) -> Selector:
         """Return the selector that asks for these values as well."""
-        return Selector(exact=(*self.exact, *sorted(labels.items())), rules=self.rules)
+        return _selector((*self.exact, *sorted(labels.items())), self.rules)
 
     def and_requirements(self, requirements: Iterable[Requirement]) -> Selector:
         """Return the selector that asks for these as well; they have no errors."""
@@ -108,17 +148,24 @@ class Selector(Struct, frozen=True, gc=False):
                 exact.append((requirement.key, requirement.values[0]))
             else:
                 rules.append(_read_rule(requirement))
-        return Selector(exact=tuple(exact), rules=tuple(rules))
+        return _selector(tuple(exact), tuple(rules))
 
     def and_selector(self, other: Selector) -> Selector:
         """Return the selector that selects what both do."""
-        return Selector(exact=self.exact + other.exact, rules=self.rules + other.rules)
+        return _selector(self.exact + other.exact, self.rules + other.rules)
 
     def asks_for(self, key: str) -> bool:
         """Return whether a requirement is about the label."""
         return any(key == asked for asked, _ in self.exact) or any(
             key == rule.key for rule in self.rules
         )
+
+
+def _selector(exact: tuple[tuple[str, str], ...], rules: tuple[LabelRule, ...]) -> Selector:
+    by_label = RulesByLabel(rules) if len(rules) > SHORT_RULES_MAX else None
+    if len(exact) > SHORT_RULES_MAX:
+        exact = tuple(dict.fromkeys(exact))
+    return Selector(exact, rules, by_label)
 
 
 EVERYTHING = Selector()
