@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.apps import ReplicaSet
 from mooring.api.core import Pod
+from mooring.api.labels import read_selector
 from mooring.client.writes import Create, Patch, Target
+from mooring.controllers import controller_ref_manager
 from mooring.controllers.controller import Answers, Lookup, Step, WriteRefused
 from mooring.controllers.replicasets import ReplicaSetController
 from tests.controllers.things import NOW, World, replica_set, thing
@@ -32,6 +35,23 @@ def test_a_set_gets_its_pods_and_tells_of_them() -> None:
         f"Created pod: {pod.metadata.name}" for pod in pods
     ]
     assert world.get(ReplicaSet, "web").status.replicas == 2
+
+
+def test_the_selectors_of_sets_that_may_adopt_pods_are_read_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reads: list[Any] = []
+
+    def counted(selector: Any) -> Any:
+        reads.append(selector)
+        return read_selector(selector)
+
+    monkeypatch.setattr(controller_ref_manager, "read_selector", counted)
+    world = World(ReplicaSetController())
+    world.put(replica_set(replicas=1))
+    for number in range(20):
+        world.put(thing("v1", "Pod", f"free-{number}", metadata={"labels": {"number": "1"}}))
+    assert len(reads) == len({id(each) for each in reads}) < 5
 
 
 def test_planning_twice_from_one_copy_names_the_same_pods() -> None:
