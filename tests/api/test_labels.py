@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.api import labels
 from mooring.api.codec import decode_tree
 from mooring.api.core.placement import NodeSelector
 from mooring.api.labels import (
@@ -182,3 +183,18 @@ def test_an_object_costs_its_labels_and_not_the_selector(monkeypatch: pytest.Mon
     assert found.hold({"a": "b", "c": "d"})
     assert not found.hold({"a": "v7"})
     assert len(looks) == 2
+
+
+@given(
+    st.text("aZ0-_./ä\n", max_size=4) | st.sampled_from(("a" * 63, "a" * 64)),
+    st.sampled_from((IN, NOT_IN, EXISTS, DOES_NOT_EXIST, "Odd")),
+    st.lists(st.text("aZ0-_./ä\n", max_size=3), max_size=2).map(tuple),
+)
+def test_a_requirement_that_is_plain_has_no_errors(
+    key: str, operator: str, values: tuple[str, ...]
+) -> None:
+    requirement = LabelSelectorRequirement(key=key, operator=operator, values=values)
+    with pytest.MonkeyPatch.context() as patch:
+        found = labels.requirement_faults(requirement, "")
+        patch.setattr(labels, "_PLAIN_NAME", lambda _: None)
+        assert found == labels.requirement_faults(requirement, "")

@@ -16,7 +16,7 @@ from mooring.kit.lru import LRU
 
 CONTROLLER = "controller"  # the index of objects by the uid of their controller
 NAMESPACE = "namespace"  # the index of objects by their namespace
-REQUIREMENTS_MAX = 2**18  # of selectors that are remembered
+REQUIREMENTS_MAX = 2**19  # of selectors that are remembered
 _NOBODY = "/"  # before a namespace: those that have none
 
 
