@@ -38,16 +38,38 @@ VALID: dict[str, Tree] = {
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
         "subjects": [{"kind": "ServiceAccount", "namespace": "ci", "name": "bot"}, USER],
     },
+    "ControllerRevision": {"apiVersion": "apps/v1", "data": {"a": 1}, "revision": 1},
     "ConfigMap": {"apiVersion": "v1", "data": {"a.txt": "1"}, "binaryData": {"b": "AAEC"}},
     "DaemonSet": {"apiVersion": "apps/v1", "spec": KEPT},
     "Deployment": {"apiVersion": "apps/v1", "spec": {**KEPT, "replicas": 2}},
+    "EndpointSlice": {
+        "apiVersion": "discovery.k8s.io/v1",
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.0.0.1"]}],
+    },
     "Event": {"apiVersion": "v1", "involvedObject": {"kind": "Pod", "namespace": "default"}},
+    "HorizontalPodAutoscaler": {
+        "apiVersion": "autoscaling/v2",
+        "spec": {
+            "maxReplicas": 3,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+        },
+    },
+    "Ingress": {
+        "apiVersion": "networking.k8s.io/v1",
+        "spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}},
+    },
     "Job": {"apiVersion": "batch/v1", "spec": {"template": ENDING_POD}},
     "Lease": {
         "apiVersion": "coordination.k8s.io/v1",
         "spec": {"holderIdentity": "me", "leaseDurationSeconds": 15},
     },
+    "LimitRange": {
+        "apiVersion": "v1",
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "2"}}]},
+    },
     "Namespace": {"apiVersion": "v1"},
+    "NetworkPolicy": {"apiVersion": "networking.k8s.io/v1", "spec": {"podSelector": {}}},
     "NewEvent": {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
@@ -72,7 +94,24 @@ VALID: dict[str, Tree] = {
             "declaredFeatures": ["Alpha", "Beta/gamma"],
         },
     },
+    "PersistentVolume": {
+        "apiVersion": "v1",
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "hostPath": {"path": "/data"},
+        },
+    },
+    "PersistentVolumeClaim": {
+        "apiVersion": "v1",
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    },
     "Pod": {"apiVersion": "v1", "spec": POD["spec"]},
+    "PodDisruptionBudget": {"apiVersion": "policy/v1", "spec": {"minAvailable": 1}},
+    "PodTemplate": {"apiVersion": "v1", "template": POD},
     "PriorityClass": {"apiVersion": "scheduling.k8s.io/v1", "value": 1000},
     "ReplicaSet": {"apiVersion": "apps/v1", "spec": KEPT},
     "ResourceQuota": {
@@ -102,6 +141,11 @@ VALID: dict[str, Tree] = {
     },
     "Secret": {"apiVersion": "v1", "data": {"a": "MQ=="}},
     "ServiceAccount": {"apiVersion": "v1"},
+    "StorageClass": {"apiVersion": "storage.k8s.io/v1", "provisioner": "a.b/c"},
+    "ValidatingAdmissionPolicyBinding": {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "spec": {"policyName": "p", "validationActions": ["Deny"]},
+    },
     "StatefulSet": {"apiVersion": "apps/v1", "spec": {**KEPT, "serviceName": "s"}},
 }
 

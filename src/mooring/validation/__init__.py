@@ -30,7 +30,8 @@ cron_job                      CronJob
 service, service_defaults     Service
 endpoints                     EndpointSlice, Endpoints and ControllerRevision
 policy, limit_range           PodDisruptionBudget; LimitRange
-persistent_volume             PersistentVolume, PersistentVolumeClaim, StorageClass
+persistent_volume             PersistentVolume, PersistentVolumeClaim
+storage_class                 StorageClass
 autoscaling                   HorizontalPodAutoscaler
 namespace                     Namespace, ServiceAccount, ConfigMap, Secret
 resource_quota                ResourceQuota

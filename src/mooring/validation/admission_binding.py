@@ -35,7 +35,6 @@ from mooring.validation.errors import (
     required,
 )
 from mooring.validation.field_rules import each_invalid
-from mooring.validation.metadata import validate_metadata_update
 from mooring.validation.selectors import validate_label_selector
 from mooring.validation.strategy import Context, ObjectStrategy
 
@@ -51,6 +50,8 @@ class BindingStrategy(ObjectStrategy[B]):
 
     namespaced = False
     tracks_generation = True
+    qualified_finalizers = False
+    rechecks_metadata = True
     allow_unconditional_update = False
 
     def default(self, value: B, api_version: str, context: Context) -> B:  # noqa: ARG002
@@ -80,7 +81,7 @@ class BindingStrategy(ObjectStrategy[B]):
 
     def validate_update(self, new: B, old: B, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything."""
-        found = self.validate_metadata(new) + validate_metadata_update(new.metadata, old.metadata)
+        found = self.validate_metadata_update(new, old)
         return found + self.validate_fields(new)
 
     def warnings_on_create(self, new: B) -> list[str]:  # noqa: ARG002

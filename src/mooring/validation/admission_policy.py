@@ -58,6 +58,8 @@ class PolicyStrategy(ObjectStrategy[P]):
 
     namespaced = False
     tracks_generation = True
+    qualified_finalizers = False
+    rechecks_metadata = True
     allow_unconditional_update = False
 
     def default(self, value: P, api_version: str, context: Context) -> P:  # noqa: ARG002
@@ -78,7 +80,7 @@ class PolicyStrategy(ObjectStrategy[P]):
 
     def validate_update(self, new: P, old: P, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything; what was stored may use newer functions."""
-        found = self.validate_metadata(new) + validate_metadata_update(new.metadata, old.metadata)
+        found = self.validate_metadata_update(new, old)
         return found + self.validate_policy(new, old)
 
     def warnings_on_create(self, new: P) -> list[str]:  # noqa: ARG002

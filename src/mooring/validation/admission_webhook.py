@@ -37,7 +37,7 @@ from mooring.validation.admission_rules import (
 )
 from mooring.validation.errors import ErrorList, duplicate, invalid, not_supported, required
 from mooring.validation.field_rules import each, each_invalid
-from mooring.validation.metadata import next_generation, validate_metadata_update
+from mooring.validation.metadata import next_generation
 from mooring.validation.selectors import validate_label_selector
 from mooring.validation.strategy import Context, ObjectStrategy
 
@@ -69,6 +69,8 @@ class WebhookStrategy(ObjectStrategy[C]):
     """The strategy of both kinds of webhook configurations."""
 
     namespaced = False
+    qualified_finalizers = False
+    rechecks_metadata = True
     allow_unconditional_update = False
 
     def default(self, value: C, api_version: str, context: Context) -> C:  # noqa: ARG002
@@ -93,7 +95,7 @@ class WebhookStrategy(ObjectStrategy[C]):
 
     def validate_update(self, new: C, old: C, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything that the old object fulfilled."""
-        found = self.validate_metadata(new) + validate_metadata_update(new.metadata, old.metadata)
+        found = self.validate_metadata_update(new, old)
         return found + _validate_webhooks(new.webhooks, _options(new, old))
 
     def warnings_on_create(self, new: C) -> list[str]:

@@ -18,6 +18,7 @@ from mooring.api.field_path import Path, root
 from mooring.api.quantity import Quantity
 from mooring.validation.errors import ErrorList, forbidden, invalid, not_supported, required
 from mooring.validation.field_rules import each_invalid, not_negative, value_or
+from mooring.validation.pod.resources import validate_container_resource_name
 from mooring.validation.strategy import Context, ObjectStrategy
 
 SPEC = root("spec")
@@ -81,10 +82,6 @@ class HorizontalPodAutoscalerStrategy(ObjectStrategy[HorizontalPodAutoscaler]):
         spec = new.spec
         found = not_negative(spec.min_replicas, SPEC.child("minReplicas"))
         path = SPEC.child("maxReplicas")
-        if spec.max_replicas == 0:
-            found.append(required(path, "must be set and greater than 0"))
-        elif spec.max_replicas < 0:
-            found.append(invalid(path, spec.max_replicas, "must be greater than or equal to 1"))
         if spec.min_replicas is not None and spec.max_replicas < spec.min_replicas:
             detail = "must be greater than or equal to `minReplicas`"
             found.append(invalid(path, spec.max_replicas, detail))
@@ -103,6 +100,11 @@ class HorizontalPodAutoscalerStrategy(ObjectStrategy[HorizontalPodAutoscaler]):
             rules = (spec.behavior or {}).get(name)
             if rules is not None:
                 found += _validate_rules(rules, SPEC.child("behavior", name))
+        if spec.max_replicas == 0:
+            found.append(required(path, declared=True))
+        elif spec.max_replicas < 0:
+            detail = "must be greater than or equal to 1"
+            found.append(invalid(path, spec.max_replicas, detail, declared=True))
         return found
 
     def validate_status(
@@ -162,8 +164,8 @@ def _validate_source(kind: str, source: Tree, path: Path) -> ErrorList:
     if kind in ("Resource", "ContainerResource"):
         if not source.get("name"):
             found.append(required(path.child("name"), "must specify a resource name"))
-        if kind == "ContainerResource" and not source.get("container"):
-            found.append(required(path.child("container"), "must specify a container"))
+        if kind == "ContainerResource":
+            found += _validate_container(source, path)
         has = [target.get(name) is not None for name in ("averageUtilization", "averageValue")]
         if not any(has):
             detail = "must set either a target raw value or a target utilization"
@@ -196,7 +198,20 @@ def _validate_source(kind: str, source: Tree, path: Path) -> ErrorList:
             else "must set either a target value for metric or a per-pod target"
         )
         found.append(required(place.child("averageValue"), detail))
+    if kind == "External" and not is_without and target.get("value") is not None:
+        detail = "may not set both a target value for metric and a per-pod target"
+        found.append(forbidden(place.child("value"), detail))
     return found
+
+
+def _validate_container(source: Tree, path: Path) -> ErrorList:
+    """Validate which resource of which container is measured."""
+    name, container = source.get("name") or "", source.get("container") or ""
+    found = validate_container_resource_name(name, path.child("name")) if name else []
+    place = path.child("container")
+    if container:
+        return found + each_invalid(place, container, names.dns1123_label(container))
+    return [*found, required(place, "must specify a container")]
 
 
 def _validate_target(target: Tree, path: Path) -> ErrorList:
@@ -204,7 +219,7 @@ def _validate_target(target: Tree, path: Path) -> ErrorList:
     found: ErrorList = []
     if not kind:
         found.append(required(path.child("type"), "must specify a metric target type"))
-    elif kind not in ("Utilization", "Value", "AverageValue"):
+    if kind not in ("Utilization", "Value", "AverageValue"):
         detail = "must be either Utilization, Value, or AverageValue"
         found.append(invalid(path.child("type"), kind, detail))
     for name in ("value", "averageValue"):

@@ -12,6 +12,7 @@ from mooring.api.apps import ControllerRevision
 from mooring.api.core.service import Endpoints
 from mooring.api.discovery import FQDN, IPV4, IPV6, Endpoint, EndpointPort, EndpointSlice
 from mooring.api.field_path import Path, root
+from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import (
     ErrorList,
     duplicate,
@@ -20,13 +21,23 @@ from mooring.validation.errors import (
     required,
     too_many,
 )
-from mooring.validation.field_rules import label, not_negative, subdomain, unchanged
+from mooring.validation.field_rules import (
+    label,
+    label_name,
+    label_value,
+    node_name,
+    not_negative,
+    subdomain,
+    value_or,
+)
+from mooring.validation.metadata import IMMUTABLE
 from mooring.validation.pod.networking import validate_address
 from mooring.validation.strategy import Context, ObjectStrategy, Strategy
 
 ENDPOINTS_MAX = 1000  # of a slice
 PORTS_MAX = 20_000
 ADDRESSES_MAX = 100
+HINTS_MAX = 8  # zones or nodes for which an endpoint is meant
 
 _TYPES = (FQDN, IPV4, IPV6)
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -36,10 +47,12 @@ _LINK_LOCAL_MULTICAST = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))
 class EndpointSliceStrategy(ObjectStrategy[EndpointSlice]):
     """The strategy of EndpointSlices."""
 
+    rechecks_metadata = True
+
     def default(self, value: EndpointSlice, api_version: str, context: Context) -> EndpointSlice:  # noqa: ARG002
         """Set the name and the protocol of ports."""
         ports = tuple(
-            replace(port, name=port.name or "", protocol=port.protocol or "TCP")
+            replace(port, name=value_or(port.name, ""), protocol=value_or(port.protocol, "TCP"))
             for port in value.ports
         )
         return replace(value, ports=ports)
@@ -78,7 +91,9 @@ class EndpointSliceStrategy(ObjectStrategy[EndpointSlice]):
 
     def validate_changes(self, new: EndpointSlice, old: EndpointSlice) -> ErrorList:
         """Validate that the type is unchanged."""
-        return unchanged(new.address_type, old.address_type, root("addressType"))
+        path = root("addressType")
+        is_same = new.address_type == old.address_type
+        return [] if is_same else [invalid(path, None, IMMUTABLE, declared=True)]
 
 
 def _validate_endpoint(endpoint: Endpoint, kind: str, path: Path) -> ErrorList:
@@ -101,6 +116,25 @@ def _validate_endpoint(endpoint: Endpoint, kind: str, path: Path) -> ErrorList:
         found += label(endpoint.hostname, path.child("hostname"))
     if endpoint.node_name is not None:
         found += subdomain(endpoint.node_name, path.child("nodeName"))
+    return found + _validate_hints(endpoint.hints, path.child("hints"))
+
+
+def _validate_hints(hints: Any, path: Path) -> ErrorList:
+    """Validate the zones and nodes for which an endpoint is meant."""
+    found: ErrorList = []
+    for field, rule in (("forZones", label_value), ("forNodes", node_name)):
+        targets = (hints or {}).get(field) or ()
+        place = path.child(field)
+        if len(targets) > HINTS_MAX:
+            found.append(too_many(place, len(targets), HINTS_MAX))
+            continue
+        seen: set[str] = set()
+        for position, target in enumerate(targets):
+            at, name = place.index(position).child("name"), (target or {}).get("name") or ""
+            if name in seen:
+                found.append(duplicate(at, name))
+            seen.add(name)
+            found += rule(name, at)
     return found
 
 
@@ -136,6 +170,8 @@ def _validate_ports(ports: tuple[EndpointPort, ...], path: Path) -> ErrorList:
         seen.add(name)
         if port.protocol not in _PROTOCOLS:
             found.append(not_supported(place.child("protocol"), port.protocol, _PROTOCOLS))
+        if port.app_protocol is not None:
+            found += label_name(port.app_protocol, place.child("appProtocol"))
     return found
 
 
@@ -164,16 +200,22 @@ def _with_protocol(port: object) -> object:
 class ControllerRevisionStrategy(ObjectStrategy[ControllerRevision]):
     """The strategy of ControllerRevisions."""
 
+    rechecks_metadata = True
+
     def validate_fields(self, new: ControllerRevision) -> ErrorList:
         """Validate data and number."""
         found = not_negative(new.revision, root("revision"))
         if not isinstance(new.data, dict):
-            found.append(required(root("data"), "data is mandatory"))
+            is_missing = new.data is None
+            detail = "data is mandatory" if is_missing else "data must be a valid JSON object"
+            found.append(required(root("data"), detail))
         return found
 
     def validate_changes(self, new: ControllerRevision, old: ControllerRevision) -> ErrorList:
         """Validate that the data is unchanged."""
-        return unchanged(new.data, old.data, root("data"))
+        return (
+            [] if semantic_equal(new.data, old.data) else [invalid(root("data"), None, IMMUTABLE)]
+        )
 
 
 ENDPOINT_STRATEGIES: Mapping[str, Strategy[Any]] = {

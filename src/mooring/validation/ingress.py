@@ -57,7 +57,7 @@ class IngressStrategy(ObjectStrategy[Ingress]):
     """The strategy of Ingresses."""
 
     tracks_generation = True
-    qualified_finalizers = False
+    rechecks_metadata = True
     keeps_metadata_with_status = False
 
     def validate(self, new: Ingress, context: Context) -> ErrorList:

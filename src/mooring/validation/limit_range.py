@@ -29,6 +29,8 @@ _ONE = Quantity.parse("1")
 class LimitRangeStrategy(ObjectStrategy[LimitRange]):
     """The strategy of LimitRanges."""
 
+    rechecks_metadata = True
+
     def default(self, value: LimitRange, api_version: str, context: Context) -> LimitRange:  # noqa: ARG002
         """Set defaults of containers: a limit from the maximum, a request from limit or minimum."""
         limits = tuple(_defaulted(item) for item in value.spec.limits)

@@ -45,7 +45,6 @@ class NetworkPolicyStrategy(ObjectStrategy[NetworkPolicy]):
     """The strategy of NetworkPolicies."""
 
     tracks_generation = True
-    qualified_finalizers = False
 
     def default(self, value: NetworkPolicy, api_version: str, context: Context) -> NetworkPolicy:  # noqa: ARG002
         """Set the types of the policy, and the protocol of ports."""

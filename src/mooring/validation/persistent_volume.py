@@ -1,4 +1,4 @@
-"""Strategies of PersistentVolumes, PersistentVolumeClaims and StorageClasses."""
+"""Strategies of PersistentVolumes and PersistentVolumeClaims."""
 
 from __future__ import annotations
 
@@ -26,20 +26,31 @@ from mooring.api.core.resources import ResourceList
 from mooring.api.errors import ApiError
 from mooring.api.field_path import Path, root
 from mooring.api.raw_json import go_json
-from mooring.api.storage import IMMEDIATE, WAIT_FOR_FIRST_CONSUMER, StorageClass
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import ErrorList, forbidden, invalid, not_supported, required
-from mooring.validation.field_rules import each_invalid, label_name, unchanged
+from mooring.validation.errors import (
+    ErrorList,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from mooring.validation.field_rules import each_invalid, unchanged, value_or
 from mooring.validation.go_layout import internal_form
-from mooring.validation.pod.volumes import ACCESS_MODES, VOLUME_MODES, validate_claim_spec
+from mooring.validation.pod.volumes import (
+    ACCESS_MODES,
+    CLAIM,
+    VOLUME_MODES,
+    validate_claim_spec,
+    validate_host_path,
+)
 from mooring.validation.selectors import validate_node_selector
+from mooring.validation.storage_class import StorageClassStrategy
 from mooring.validation.strategy import Context, ObjectStrategy, Strategy
 
 SPEC = root("spec")
 STATUS = root("status")
 
 _RECLAIM = ("Delete", "Recycle", "Retain")
-_PROVISIONED = ("Delete", "Retain")
 _IMMUTABLE = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName "
     "for bound claims\n"
@@ -52,6 +63,7 @@ class PersistentVolumeClaimStrategy(ObjectStrategy[PersistentVolumeClaim]):
     """The strategy of PersistentVolumeClaims."""
 
     keeps_metadata_with_status = False
+    rechecks_metadata = True
 
     def default(
         self,
@@ -59,28 +71,26 @@ class PersistentVolumeClaimStrategy(ObjectStrategy[PersistentVolumeClaim]):
         api_version: str,  # noqa: ARG002
         context: Context,  # noqa: ARG002
     ) -> PersistentVolumeClaim:
-        """Set the volume mode, the phase, and the two forms of a data source."""
-        spec = value.spec
-        source, reference = spec.data_source, spec.data_source_ref
-        if source is None and isinstance(reference, dict) and not reference.get("namespace"):
-            source = {k: v for k, v in reference.items() if k != "namespace"}
-        elif reference is None and source is not None:
-            reference = source
-        spec = replace(
-            spec,
-            volume_mode=spec.volume_mode or FILESYSTEM,
-            data_source=source,
-            data_source_ref=reference,
-        )
+        """Set the volume mode and the phase."""
+        spec = replace(value.spec, volume_mode=value_or(value.spec.volume_mode, FILESYSTEM))
         status = replace(value.status, phase=value.status.phase or PENDING)
         return replace(value, spec=spec, status=status)
 
     def prepare_for_create(
         self, new: PersistentVolumeClaim, context: Context
     ) -> PersistentVolumeClaim:
-        """Start as pending."""
+        """Start as pending, with both forms of a data source."""
         new = super().prepare_for_create(new, context)
-        return replace(new, status=replace(new.status, phase=PENDING))
+        spec = _with_data_sources(new.spec, keep=False)
+        return replace(new, spec=spec, status=replace(new.status, phase=PENDING))
+
+    def prepare_for_update(
+        self, new: PersistentVolumeClaim, old: PersistentVolumeClaim, context: Context
+    ) -> PersistentVolumeClaim:
+        """Keep the status; set both forms of a data source."""
+        new = super().prepare_for_update(new, old, context)
+        had_source = old.spec.data_source is not None or old.spec.data_source_ref is not None
+        return replace(new, spec=_with_data_sources(new.spec, keep=had_source))
 
     def validate_fields(self, new: PersistentVolumeClaim) -> ErrorList:
         """Validate the spec."""
@@ -103,6 +113,59 @@ class PersistentVolumeClaimStrategy(ObjectStrategy[PersistentVolumeClaim]):
                 if least is not None:
                     found.append(forbidden(place, "field can not be less than status.capacity"))
         return found + unchanged(new.spec.volume_mode, old.spec.volume_mode, root("volumeMode"))
+
+    def validate_status(self, new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> ErrorList:  # noqa: ARG002
+        """Validate how the claim is resized."""
+        status = new.status
+        path = STATUS.child("allocatedResourceStatuses")
+        found: ErrorList = []
+        for name, progress in status.allocated_resource_statuses.items():
+            found += _validate_resource_name(name, path)
+            if progress not in _RESIZE_STATUSES:
+                found.append(not_supported(path, name, _RESIZE_STATUSES))
+        path = STATUS.child("allocatedResources")
+        for name, amount in status.allocated_resources.items():
+            wrong = _validate_resource_name(name, path)
+            if not wrong and amount.sign < 0:
+                detail = "must be greater than or equal to 0"
+                wrong = [invalid(path.key(name), str(amount), detail)]
+            found += wrong
+        return found
+
+
+_RESIZE_STATUSES = (
+    *("ControllerResizeInProgress", "ControllerResizeInfeasible"),
+    *("NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"),
+)
+_LEGACY_SOURCES = ((None, CLAIM), ("", CLAIM), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+
+
+def _with_data_sources(spec: PersistentVolumeClaimSpec, *, keep: bool) -> PersistentVolumeClaimSpec:
+    """Return a spec in which the two forms of a data source complete each other.
+
+    Only the newer one may be anything but a claim or a snapshot: in the older one, such a source
+    is dropped, unless the claim already has one.
+    """
+    source, reference = spec.data_source, spec.data_source_ref
+    if reference is None and source is not None:
+        is_legacy = (source.get("apiGroup"), source.get("kind")) in _LEGACY_SOURCES
+        source = {"apiGroup": None, **source} if keep or is_legacy else None
+        reference = source
+    elif source is None and reference is not None and not reference.get("namespace"):
+        reference = {"apiGroup": None, **reference}
+        source = {name: value for name, value in reference.items() if name != "namespace"}
+    return replace(spec, data_source=source, data_source_ref=reference)
+
+
+def _validate_resource_name(name: str, path: Path) -> ErrorList:
+    """Validate a name of what a claim may have: storage, or anything with a domain."""
+    found = each_invalid(path, name, names.label_name(name))
+    is_own = "/" not in name or name.startswith("kubernetes.io/")
+    return (
+        [not_supported(path, name, ("storage",))]
+        if not found and is_own and name != "storage"
+        else found
+    )
 
 
 def _comparable(
@@ -162,6 +225,7 @@ class PersistentVolumeStrategy(ObjectStrategy[PersistentVolume]):
 
     namespaced = False
     keeps_metadata_with_status = False
+    rechecks_metadata = True
 
     def default(
         self,
@@ -178,7 +242,7 @@ class PersistentVolumeStrategy(ObjectStrategy[PersistentVolume]):
             spec,
             host_path=path,
             persistent_volume_reclaim_policy=spec.persistent_volume_reclaim_policy or RETAIN,
-            volume_mode=spec.volume_mode or FILESYSTEM,
+            volume_mode=value_or(spec.volume_mode, FILESYSTEM),
         )
         status = replace(value.status, phase=value.status.phase or PENDING)
         return replace(value, spec=spec, status=status)
@@ -218,7 +282,7 @@ class PersistentVolumeStrategy(ObjectStrategy[PersistentVolume]):
             )
         if spec.volume_mode not in (None, *VOLUME_MODES):
             found.append(not_supported(SPEC.child("volumeMode"), spec.volume_mode, VOLUME_MODES))
-        return found
+        return found + _validate_attributes_class(spec)
 
     def validate_changes(self, new: PersistentVolume, old: PersistentVolume) -> ErrorList:
         """Validate that what the volume is stays."""
@@ -277,6 +341,21 @@ def _validate_affinity(spec: PersistentVolumeSpec) -> ErrorList:
     return validate_node_selector(selector, place)
 
 
+def _validate_attributes_class(spec: PersistentVolumeSpec) -> ErrorList:
+    name = spec.volume_attributes_class_name
+    if name is None:
+        return []
+    path = SPEC.child("volumeAttributesClassName")
+    if name:
+        found = each_invalid(path, name, names.dns1123_subdomain(name))
+    else:
+        found = [required(path, "an empty string is disallowed")]
+    if spec.csi is None:
+        detail = "has to be specified when using volumeAttributesClassName"
+        found.append(required(SPEC.child("csi"), detail))
+    return found
+
+
 def _validate_source(spec: PersistentVolumeSpec) -> ErrorList:
     given = _source_of(spec)
     if not given:
@@ -288,74 +367,15 @@ def _validate_source(spec: PersistentVolumeSpec) -> ErrorList:
             found.append(forbidden(path, "may not specify more than 1 volume type"))
             continue
         fields = _REQUIRED.get(name, ())
-        found += [required(path.child(field)) for field in fields if not source.get(field)]
+        missing = [required(path.child(field)) for field in fields if not source.get(field)]
+        found += missing
+        if name == "hostPath" and not missing:
+            found += validate_host_path(source, path)
     policy = spec.persistent_volume_reclaim_policy
     is_root = "hostPath" in given and not given["hostPath"].get("path", "").strip("/.")
     if policy == "Recycle" and is_root:
         place = SPEC.child("persistentVolumeReclaimPolicy")
         found.append(forbidden(place, "may not be 'recycle' for a hostPath mount of '/'"))
-    return found
-
-
-# --- storage classes ---------------------------------------------------------------------------
-
-_BINDING_MODES = (IMMEDIATE, WAIT_FOR_FIRST_CONSUMER)
-_PARAMETERS_MAX = 512
-_PARAMETERS_BYTES_MAX = 256 * 1024
-
-
-class StorageClassStrategy(ObjectStrategy[StorageClass]):
-    """The strategy of StorageClasses."""
-
-    namespaced = False
-
-    def default(self, value: StorageClass, api_version: str, context: Context) -> StorageClass:  # noqa: ARG002
-        """Set the reclaim policy and the binding mode."""
-        return replace(
-            value,
-            reclaim_policy=value.reclaim_policy or "Delete",
-            volume_binding_mode=value.volume_binding_mode or IMMEDIATE,
-        )
-
-    def validate_fields(self, new: StorageClass) -> ErrorList:
-        """Validate the provisioner, the parameters and the policies."""
-        found = _validate_provisioner(new.provisioner, root("provisioner"))
-        found += _validate_parameters(new.parameters, root("parameters"))
-        if new.reclaim_policy not in _PROVISIONED:
-            found.append(not_supported(root("reclaimPolicy"), new.reclaim_policy, _PROVISIONED))
-        mode = new.volume_binding_mode
-        if mode not in _BINDING_MODES:
-            found.append(not_supported(root("volumeBindingMode"), mode, _BINDING_MODES))
-        return found
-
-    def validate_changes(self, new: StorageClass, old: StorageClass) -> ErrorList:
-        """Validate that what decides about volumes is unchanged."""
-        found: ErrorList = []
-        if new.parameters != old.parameters:
-            found.append(forbidden(root("parameters"), "updates to parameters are forbidden."))
-        if new.provisioner != old.provisioner:
-            found.append(forbidden(root("provisioner"), "updates to provisioner are forbidden."))
-        if new.reclaim_policy != old.reclaim_policy:
-            detail = "updates to reclaimPolicy are forbidden."
-            found.append(forbidden(root("reclaimPolicy"), detail))
-        path = root("volumeBindingMode")
-        return found + unchanged(new.volume_binding_mode, old.volume_binding_mode, path)
-
-
-def _validate_provisioner(name: str, path: Path) -> ErrorList:
-    return label_name(name.lower(), path) if name else [required(path)]
-
-
-def _validate_parameters(parameters: dict[str, str], path: Path) -> ErrorList:
-    if len(parameters) > _PARAMETERS_MAX:
-        detail = f"must have at most {_PARAMETERS_MAX} items"
-        return [invalid(path, len(parameters), detail)]
-    found: ErrorList = []
-    if "" in parameters:
-        found.append(invalid(path, "", "field can not be empty."))
-    size = sum(len(key.encode()) + len(value.encode()) for key, value in parameters.items())
-    if size > _PARAMETERS_BYTES_MAX:
-        found.append(invalid(path, size, f"must have at most {_PARAMETERS_BYTES_MAX} bytes"))
     return found
 
 

@@ -12,7 +12,7 @@ from mooring.api.policy import (
 )
 from mooring.validation.errors import ErrorList, invalid, not_supported
 from mooring.validation.field_rules import not_negative
-from mooring.validation.metadata import validate_conditions
+from mooring.validation.metadata import validate_conditions, validate_path_segments
 from mooring.validation.pod_template import validate_amount, validate_share
 from mooring.validation.selectors import validate_label_selector
 from mooring.validation.strategy import ObjectStrategy
@@ -27,8 +27,13 @@ class PodDisruptionBudgetStrategy(ObjectStrategy[PodDisruptionBudget]):
     """The strategy of PodDisruptionBudgets."""
 
     allow_unconditional_update = False
+    qualified_finalizers = False
     tracks_generation = True
     keeps_metadata_with_status = False
+
+    def validate_metadata(self, new: PodDisruptionBudget) -> ErrorList:
+        """Validate nothing: any name that fits into a path is one, as in Kubernetes."""
+        return validate_path_segments(new.metadata, namespaced=True)
 
     def validate_fields(self, new: PodDisruptionBudget) -> ErrorList:
         """Validate the spec."""

@@ -37,7 +37,6 @@ class ReplicationControllerStrategy(ObjectStrategy[ReplicationController]):
     """The strategy of ReplicationControllers."""
 
     tracks_generation = True
-    qualified_finalizers = False
     keeps_metadata_with_status = False
 
     def default(
@@ -101,8 +100,6 @@ class ReplicationControllerStrategy(ObjectStrategy[ReplicationController]):
 
 class PodTemplateStrategy(ObjectStrategy[PodTemplate]):
     """The strategy of PodTemplates."""
-
-    qualified_finalizers = False
 
     def prepare_for_create(self, new: PodTemplate, context: Context) -> PodTemplate:  # noqa: ARG002
         """Start in generation 1."""

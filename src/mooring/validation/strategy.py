@@ -118,6 +118,7 @@ class ObjectStrategy(Strategy[O]):
     The status belongs to its subresource: a new object starts with an empty one, and an update
     keeps the old one. `tracks_generation`: an update that changes the spec is a new generation.
     `qualified_finalizers`: a finalizer that is not a standard one must have a domain.
+    `rechecks_metadata`: the metadata of an updated object is also checked as that of a new one.
     `keeps_metadata_with_status`: an update of the status cannot change labels and the like; older
     kinds allow it.
     """
@@ -125,6 +126,7 @@ class ObjectStrategy(Strategy[O]):
     namespaced = True
     tracks_generation = False
     qualified_finalizers = True
+    rechecks_metadata = False
     keeps_metadata_with_status = True
     validate_name: NameCheck = staticmethod(names.dns1123_subdomain)
 
@@ -200,9 +202,11 @@ class ObjectStrategy(Strategy[O]):
         """Validate changed metadata."""
         after: Any = new
         before: Any = old
-        return validate_metadata_update(
+        found = self.validate_metadata(new) if self.rechecks_metadata else []
+        update = validate_metadata_update(
             after.metadata, before.metadata, qualified_finalizers=self.qualified_finalizers
         )
+        return found + update
 
 
 def _with_generation(value: O, generation: int) -> O:

@@ -150,7 +150,8 @@ def _validate_empty_dir(source: Tree, path: Path) -> ErrorList:
     return [forbidden(path.child("sizeLimit"), detail)]
 
 
-def _validate_host_path(source: Tree, path: Path) -> ErrorList:
+def validate_host_path(source: Tree, path: Path) -> ErrorList:
+    """Validate a path of the node, and what must be there."""
     target = source.get("path", "")
     if not target:
         return [required(path.child("path"))]
@@ -215,7 +216,7 @@ def _with(*fields: str) -> SourceCheck:
 # In the order of Kubernetes: only the first source that is set is validated.
 _SOURCES: Mapping[str, SourceCheck] = {
     "emptyDir": _validate_empty_dir,
-    "hostPath": _validate_host_path,
+    "hostPath": validate_host_path,
     "gitRepo": _validate_git_repository,
     "gcePersistentDisk": network.validate_gce_disk,
     "awsElasticBlockStore": network.validate_aws_disk,
@@ -317,9 +318,9 @@ def _validate_data_sources(spec: Tree, path: Path) -> ErrorList:
         return found
     if reference.get("namespace"):
         detail = "may not be specified when dataSourceRef.namespace is specified"
-        found.append(invalid(path, str(path.child("dataSource")), detail))
+        found.append(invalid(path, {}, detail))
     elif any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
-        found.append(invalid(path, str(path.child("dataSource")), "must match dataSourceRef"))
+        found.append(invalid(path, {}, "must match dataSourceRef"))
     return found
 
 
