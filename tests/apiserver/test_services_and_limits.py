@@ -170,6 +170,16 @@ def test_a_pod_beyond_a_bound_is_forbidden(
     assert (refused.status, refused.json["message"]) == (403, f'pods "p" is forbidden: {why}')
 
 
+def test_defaults_must_suit_what_the_pod_asks_for(client: Client) -> None:
+    bounded(client, type="Container", default={"cpu": "1"})
+    beyond = asking(requests={"cpu": "3"})
+    client.until(lambda: client.post(f"{PODS}?dryRun=All", beyond).status == 422)
+    assert client.post(PODS, beyond).message == (
+        'Pod "p" is invalid: spec.containers[0].resources.requests: Invalid value: "3": must be '
+        "less than or equal to cpu limit of 1"
+    )
+
+
 def test_a_claim_beyond_a_bound_is_forbidden(client: Client) -> None:
     bounded(client, type="PersistentVolumeClaim", max={"storage": "1Gi"})
     trial, body = f"{VOLUME_CLAIMS}?dryRun=All", volume_claim(size="2Gi")

@@ -141,7 +141,7 @@ def test_dry_run_stores_nothing(client: Client) -> None:
     reply = client.post(f"{CLASSES}?dryRun=All", device_class())
     assert reply.status == 201
     assert client.get(f"{CLASSES}/gpu").status == 404
-    assert client.post(f"{CLASSES}?dryRun=Some", device_class()).status == 400
+    assert client.post(f"{CLASSES}?dryRun=Some", device_class()).status == 422
 
 
 def test_rules_are_told_with_their_places(client: Client) -> None:
@@ -173,7 +173,7 @@ def test_unknown_fields(client: Client) -> None:
     assert warned.warnings == ['299 - "unknown field \\"spec.colour\\""']
     ignored = client.post(f"{CLASSES}?fieldValidation=Ignore&dryRun=All", body)
     assert (ignored.status, ignored.warnings) == (201, [])
-    assert client.post(f"{CLASSES}?fieldValidation=Never", body).status == 400
+    assert client.post(f"{CLASSES}?fieldValidation=Never", body).status == 422
 
 
 UNKNOWN = '299 - "unknown field \\"spec.colour\\""'
@@ -459,7 +459,7 @@ def test_apply_conflicts_with_other_owners(client: Client) -> None:
     assert reply.json["details"]["causes"][0]["reason"] == "FieldManagerConflict"
     forced = client.patch(f"{CLASSES}/gpu?fieldManager=you&force=true", other, APPLY_PATCH)
     assert managers(forced.json) == [("you", "Apply")]
-    assert client.patch(f"{CLASSES}/gpu", other, APPLY_PATCH).status == 400
+    assert client.patch(f"{CLASSES}/gpu", other, APPLY_PATCH).status == 422
 
 
 # --- fields that there are not ------------------------------------------------------------------

@@ -85,10 +85,7 @@ def read_document(document: Document, *, gates: Gates, extensions: bool = True) 
     )
     if not document.duplicates:
         return reading
-    twice = (
-        Remark(found.segments, f'duplicate field "{dotted(found.segments)}"', is_strict=True)
-        for found in document.duplicates
-    )
+    twice = (duplicate_field(found.segments) for found in document.duplicates)
     return reading._replace(remarks=(*twice, *reading.remarks))
 
 
@@ -101,6 +98,11 @@ def read_json(data: bytes, kind: Kind, *, extensions: bool) -> ReadObject:
     if (decoded.value.api_version, decoded.value.kind) != (kind.api_version, kind.name):
         _check_type(data, kind)
     return _remarked(decoded, kind)
+
+
+def duplicate_field(place: Place) -> Remark:
+    """Return the remark on a field that is written several times."""
+    return Remark(place, f'duplicate field "{dotted(place)}"', is_strict=True)
 
 
 def unknown_field(place: Place) -> Remark:

@@ -10,12 +10,13 @@ A map of 60,000 keys is within them.
 
 from __future__ import annotations
 
+import json
 from itertools import islice
 from typing import Any
 
 from mooring.api.documents import Document, Limits, Schema, read
 from mooring.api.documents.json_scan import has_few_values
-from mooring.api.errors import DecodeError
+from mooring.api.errors import ApiError, DecodeError
 from mooring.api.go_types import ITEMS_MAX
 
 VALUES_MAX = 128 * 1024
@@ -31,6 +32,24 @@ def check_values(body: bytes) -> None:
     """Raise DecodeError if JSON text has too many values."""
     if not has_few_values(body, VALUES_MAX):
         raise DecodeError(f"more than {VALUES_MAX} values")
+
+
+def has_duplicates(body: bytes) -> bool:
+    """Return whether a map of a JSON text has a key several times."""
+    found = False
+
+    def read_map(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal found
+        tree = dict(pairs)
+        found = found or len(tree) < len(pairs)
+        return tree
+
+    try:
+        check_values(body)
+        json.loads(body, object_pairs_hook=read_map)
+    except (ApiError, ValueError, RecursionError):
+        return False
+    return found
 
 
 def check_items(tree: Any) -> None:

@@ -352,7 +352,7 @@ def _validate_no_new_finalizers(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
     return [forbidden(_FINALIZERS, detail)]
 
 
-def _unprintable_characters(text: str) -> Iterator[str]:
+def unprintable_characters(text: str) -> Iterator[str]:
     """Yield a message for each character that cannot be printed; positions count bytes."""
     if text.isprintable():
         return
@@ -393,7 +393,7 @@ def _validate_managed_fields(entries: tuple[ManagedFieldsEntry, ...], path: Path
         if byte_length(entry.manager) > MANAGER_MAX_BYTES:
             found.append(too_long(place.child("manager"), MANAGER_MAX_BYTES))
         found += each_invalid(
-            place.child("manager"), entry.manager, _unprintable_characters(entry.manager)
+            place.child("manager"), entry.manager, unprintable_characters(entry.manager)
         )
         if byte_length(entry.subresource) > SUBRESOURCE_MAX_BYTES:
             found.append(too_long(place.child("subresource"), SUBRESOURCE_MAX_BYTES))

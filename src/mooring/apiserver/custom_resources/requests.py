@@ -6,14 +6,22 @@ from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
 from typing import Any
 
+import msgspec
+
 from mooring.api.apiextensions import GROUP, TERMINATING
 from mooring.api.codec import decode_tree, dotted
+from mooring.api.deprecation import deprecation_of
 from mooring.api.documents import KUBERNETES
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import Place, root
 from mooring.api.json_schema import plain_json
 from mooring.api.meta import ObjectMeta
-from mooring.api.object_reader import UNKNOWN_FIELDS_MAX, ReadObject, Remark, unknown_field
+from mooring.api.object_reader import (
+    UNKNOWN_FIELDS_MAX,
+    ReadObject,
+    duplicate_field,
+    unknown_field,
+)
 from mooring.apiserver.body_limits import check_items
 from mooring.apiserver.http.messages import JSON, Response, StreamingResponse
 from mooring.apiserver.http.negotiation import YAML
@@ -28,6 +36,7 @@ from mooring.apiserver.http.status import (
 )
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.verbs.resource_request import (
+    SHOWN_MAX,
     DecodedBody,
     ResourceRequest,
     read_one_document,
@@ -41,6 +50,7 @@ from mooring.validation.errors import FieldError
 from mooring.validation.errors import invalid as invalid_value
 from mooring.validation.metadata import METADATA
 
+SUMMARY_MAX = 30  # characters of a body that an error shows
 BRANCHES_OF_A_SIZE = 16  # their validation takes about as long as everything else
 
 _REVISION = METADATA.child("resourceVersion")
@@ -69,25 +79,34 @@ def check_served(resource: Resource, version: str, verb: str) -> None:
         raise failure(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", words)
 
 
-def with_deprecation(
-    response: Response | StreamingResponse, resource: Resource, version: str
-) -> Response | StreamingResponse:
-    """Return a response with the warning of a deprecated version."""
-    definition = resource.definition
-    if definition is None or isinstance(response, StreamingResponse):
-        return response
+def deprecation(resource: Resource, version: str) -> tuple[str, ...]:
+    """Return the warning for whoever uses a deprecated version."""
+    kind, definition = resource.kinds[version], resource.definition
+    if definition is None:
+        words = deprecation_of(kind)
+        return (words,) if words else ()
     given = definition.versions[version].given
     if not given.deprecated:
+        return ()
+    return (given.deprecation_warning or f"{kind.api_version} {kind.name} is deprecated",)
+
+
+def with_warnings(
+    response: Response | StreamingResponse, warnings: tuple[str, ...]
+) -> Response | StreamingResponse:
+    """Return a response with warnings before its own, each once."""
+    if not warnings or isinstance(response, StreamingResponse):
         return response
-    kind = resource.kinds[version]
-    words = given.deprecation_warning or f"{kind.api_version} {kind.name} is deprecated"
-    return response._replace(headers=(*response.headers, *warning_headers((words,))))
+    added = warning_headers(warnings)
+    others = tuple(header for header in response.headers if header not in added)
+    place = next((i for i, (name, _) in enumerate(others) if name == "Warning"), len(others))
+    return response._replace(headers=(*others[:place], *added, *others[place:]))
 
 
 def about_refused(request: ResourceRequest, errors: Sequence[FieldError]) -> About:
     """Return what a refused object is called: by its store if no revision is named, as there."""
-    about = request.resource.about
-    if request.resource.definition is None or errors[0].path != _REVISION:
+    about, first = request.resource.about, errors[0]
+    if first.path != _REVISION or first.bad_value != 0:
         return about
     return About(about.plural, about.plural, about.group)
 
@@ -115,7 +134,7 @@ def read_custom_body(request: ResourceRequest) -> DecodedBody:
         raise unsupported_media((JSON, YAML))
     try:
         document = read_one_document(request, KUBERNETES)
-        _check_kind(document.tree, request)
+        _check_type(document.tree, request)
         tree = with_type(document.tree, request)
         check_items(tree)
         places = (found.segments for found in document.duplicates)
@@ -127,15 +146,33 @@ def read_custom_body(request: ResourceRequest) -> DecodedBody:
         ) from None
 
 
-def _check_kind(tree: Any, request: ResourceRequest) -> None:
-    """Raise 422 for an object of another kind."""
-    wanted, found = request.kind.name, tree.get("kind") if isinstance(tree, dict) else None
-    if not found or not isinstance(found, str) or found == wanted:
+def _check_type(tree: Any, request: ResourceRequest) -> None:
+    """Raise 400 for an object without type, and 422 for one of another kind."""
+    if not isinstance(tree, dict):
+        return
+    wanted, found = request.kind.name, tree.get("kind")
+    if not found:
+        shown = msgspec.json.encode(tree).decode()
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {wanted}): "
+            f"Object 'Kind' is missing in '{shown[:SHOWN_MAX]}' ({_summary(shown)})"
+        )
+    if not tree.get("apiVersion"):
+        version = request.kind.api_version
+        raise bad_request(
+            f"the API version in the data () does not match the expected API version ({version})"
+        )
+    if not isinstance(found, str) or found == wanted:
         return
     metadata = tree.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     about = About(request.resource.plural, found, request.resource.group)
     raise invalid(about, str(name or ""), [invalid_value(root("kind"), found, f"must be {wanted}")])
+
+
+def _summary(text: str) -> str:
+    """Return the beginning of a body, as Kubernetes shows it in errors."""
+    return text if len(text) <= SUMMARY_MAX else f"{text[:SUMMARY_MAX]} ..."
 
 
 def read_custom_tree(
@@ -152,9 +189,7 @@ def read_custom_tree(
     schema = definition_of(kind).version(kind.api_version).structural
     content = pruned(content, schema, places)
     places += [("metadata", *place) for place in unknown]
-    remarks = [
-        Remark(place, f'duplicate field "{dotted(place)}"', is_strict=True) for place in duplicates
-    ]
+    remarks = [duplicate_field(place) for place in duplicates]
     remarks += [unknown_field(place) for place in sorted(places, key=dotted)[:UNKNOWN_FIELDS_MAX]]
     struct: type[Any] = kind.struct
     value = struct(api_version=kind.api_version, kind=kind.name, metadata=metadata, content=content)

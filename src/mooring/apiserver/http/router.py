@@ -35,8 +35,9 @@ from mooring.apiserver.auth.reviews import answer_review
 from mooring.apiserver.auth.users import User
 from mooring.apiserver.custom_resources.requests import (
     check_served,
+    deprecation,
     has_only_json,
-    with_deprecation,
+    with_warnings,
 )
 from mooring.apiserver.dynamic_admission.plugin import admit_connection
 from mooring.apiserver.http.direct_access import FAULT, DirectAccess, direct_labels_of
@@ -75,6 +76,7 @@ from mooring.apiserver.http.status import (
     timed_out,
     unauthorized,
     unknown_resource,
+    warned,
 )
 from mooring.apiserver.node_proxy.node_paths import answer_node_path, is_node_path
 from mooring.apiserver.node_proxy.resource_metrics import METRICS, answer_metrics
@@ -340,8 +342,10 @@ class Router:
         )
         resource_request = replace(resource_request, form=form, annotate=trail.annotate)
         check_verb(resource_request, verb)
-        response = await perform(self._server, resource_request, verb)
-        return with_deprecation(response, resource, target.version)
+        warnings = deprecation(resource, target.version)
+        with warned(warnings):
+            response = await perform(self._server, resource_request, verb)
+        return with_warnings(response, warnings)
 
     async def _review(
         self, request: Request, target: Target, review: Review, user: User

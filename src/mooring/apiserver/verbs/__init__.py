@@ -7,6 +7,7 @@ watch               events of changes
 selectors           label and field selectors
 field_labels        fields by which objects of each kind are selected
 write               create and update
+write_options       options in the query of a write
 mutation            what policies and webhooks change before
 patch               patches and server-side apply
 usual_apply         server-side apply that only adds

@@ -50,6 +50,7 @@ from mooring.apiserver.verbs.subresources import (
 )
 from mooring.apiserver.verbs.watch import Batch, WatchOptions, open_watch
 from mooring.apiserver.verbs.write import WrittenObject, create, replace_object
+from mooring.apiserver.verbs.write_options import check_write_options
 from mooring.apiserver.worker_threads import SMALL_BYTES_MAX
 
 WATCH_TIMEOUT_MAX_S = 24 * 3600
@@ -95,6 +96,7 @@ async def perform(
     server: ServerContext, request: ResourceRequest, verb: str
 ) -> Response | StreamingResponse:
     """Perform a request and return the response."""
+    check_write_options(request, verb)
     subresource = request.target.subresource
     encoder = _encoder(
         server, request

@@ -22,17 +22,18 @@ from msgspec.structs import replace
 from mooring.api.catalogue import from_hub
 from mooring.api.codec import decode_tree, parse_json, to_tree
 from mooring.api.custom_resource import is_custom
+from mooring.api.documents import KUBERNETES
 from mooring.api.errors import ApiError
-from mooring.api.field_path import root
+from mooring.api.field_path import Place, root
 from mooring.api.gates import Gates
 from mooring.api.go_types import go_words
 from mooring.api.kep_forms import RewrittenForm, rewrite
 from mooring.api.kinds import Kind
-from mooring.api.object_reader import read_tree
+from mooring.api.object_reader import duplicate_field, read_tree
 from mooring.api.plain_reader import PLAIN_BYTES_MAX, read_plain_json
 from mooring.api.raw_json import holds_raw, keep_written, raws_of, remarshal
 from mooring.apiserver.auth.access import Allowed, ResourceAccess
-from mooring.apiserver.body_limits import check_items, check_values
+from mooring.apiserver.body_limits import check_items, check_values, has_duplicates
 from mooring.apiserver.custom_resources.requests import read_custom_tree
 from mooring.apiserver.http.status import (
     About,
@@ -68,6 +69,7 @@ from mooring.apiserver.verbs.managed_fields import (
 from mooring.apiserver.verbs.resource_request import (
     DecodedBody,
     ResourceRequest,
+    read_one_document,
     validated,
     with_type,
     without_places,
@@ -118,7 +120,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> WrittenObjec
         if media == STRATEGIC_MERGE_PATCH:  # It is merged into a Go struct, which has its kind.
             result = {**result, "apiVersion": api_version, "kind": request.kind.name}
         with as_fault_of_patch(result, released.content, media, may_read):
-            body = _decoded(result, request, server, released)
+            body = _decoded(result, request, server, released, _duplicates(request, media))
         with warned(body.warnings):
             check_name(body.value, request)
         if sets_owners:
@@ -139,8 +141,6 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> WrittenObje
 
     user, size = request.user.name, len(request.body)
     released = await server.workers.run(user, size * SLOW_FORMAT_FACTOR, read)
-    if not request.query.get("fieldManager"):
-        raise bad_request("fieldManager is required for apply patch")
     manager = field_manager_of(request.kind, request.target.subresource)
     force = request.query.get("force", "") in ("true", "1")
 
@@ -232,20 +232,37 @@ def _with_kept_members(
     return DecodedBody(replace(value, **kept))
 
 
+def _duplicates(request: ResourceRequest, media: str) -> tuple[Place, ...]:
+    """Return the places of fields that a patch has several times."""
+    is_read = media in (MERGE_PATCH, STRATEGIC_MERGE_PATCH) and not request.is_direct
+    if not is_read or not has_duplicates(request.body):
+        return ()
+    try:
+        document = read_one_document(request, KUBERNETES)
+    except StatusError:
+        return ()  # Applying it reports the error.
+    return tuple(found.segments for found in document.duplicates)
+
+
 def _decoded(
-    tree: Any, request: ResourceRequest, server: ServerContext, released: ReleasedForm
+    tree: Any,
+    request: ResourceRequest,
+    server: ServerContext,
+    released: ReleasedForm,
+    duplicates: tuple[Place, ...] = (),
 ) -> DecodedBody:
     with warned(released.warnings):
         try:
             check_items(tree)
             tree = with_type(tree, request)
             if is_custom(request.kind.struct):
-                return read_custom_tree(tree, request)
+                return read_custom_tree(tree, request, duplicates)
             reading = read_tree(tree, gates=server.gates, extensions=server.extensions)
         except (ApiError, RecursionError) as error:
             words = go_words(tree, request.kind.api_version, request.kind.name)
             raise bad_request(words or str(error)) from None
-        body = validated(reading, request)
+        remarks = tuple(map(duplicate_field, duplicates))
+        body = validated(reading._replace(remarks=remarks + reading.remarks), request)
     return replace(body, warnings=(*released.warnings, *body.warnings))
 
 

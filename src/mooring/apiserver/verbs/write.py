@@ -123,6 +123,8 @@ async def create_decoded(
     with warned(warnings):
         async with charged(server, request, new):
             if not request.is_dry_run:
+                if not is_applied and body.value.metadata.resource_version.strip("0"):
+                    raise bad_request("resourceVersion should not be set on objects to be created")
                 new = await server.registry.create(request.resource, new)
             else:
                 metadata, resource = new.metadata, request.resource
@@ -236,6 +238,8 @@ async def change_object(
         nonlocal warnings
         user, size = request.user.name, len(request.body) + registry.size_of(old)
         body = await server.workers.run(user, size, body_for, old)
+        if body.value.metadata.managed_fields == (ManagedFieldsEntry(),):  # forgets all managers
+            old, body = with_owners(old, ()), replace(body, value=with_owners(body.value, ()))
         body = _with_readable_managers(body, old.metadata.managed_fields)
         body = _with_single_owners(body, _IN_PATCH[verb])
         body, is_managed, strategy = await _update_strategy(

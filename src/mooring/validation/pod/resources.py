@@ -65,6 +65,20 @@ def validate_pod_resources(
     return found + validate_container_claims(resources.claims, path.child("claims"), pod_claims)
 
 
+def validate_resources(spec: PodSpec, path: Path) -> ErrorList:
+    """Validate the resources of a pod and of its containers, after defaults were added to them."""
+    claims = {claim.name for claim in spec.resource_claims if claim.name}
+    found: ErrorList = []
+    for field, containers in (
+        ("initContainers", spec.init_containers),
+        ("containers", spec.containers),
+    ):
+        for position, container in enumerate(containers):
+            place = path.child(field).index(position).child("resources")
+            found += validate_container_resources(container.resources, place, claims)
+    return found + validate_whole_resources(spec, path.child("resources"))
+
+
 def is_node_allocatable(name: str) -> bool:
     """Return whether a resource is a node allocatable resource."""
     return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
