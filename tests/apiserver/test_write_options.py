@@ -117,7 +117,8 @@ def test_whoever_uses_a_deprecated_version_is_warned(client: Client) -> None:
 def test_a_version_that_is_replaced_names_the_newer_one() -> None:
     group, name = "admissionregistration.k8s.io", "MutatingAdmissionPolicy"
     assert deprecation_of(CATALOGUE.find(f"{group}/v1beta1", name)) == (
-        f"{group}/v1beta1 {name} is deprecated in v1.37+, unavailable in v1.40+; use {group}/v1 {name}"
+        f"{group}/v1beta1 {name} is deprecated in v1.37+, unavailable in v1.40+; "
+        f"use {group}/v1 {name}"
     )
 
 

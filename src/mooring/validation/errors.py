@@ -113,6 +113,7 @@ class _Work:
 
     def __init__(self) -> None:
         self.errors: ErrorList = []
+        self.warnings: list[str] = []
         self.expressions: dict[str, int] = {}  # bytes, or more if compiling took longer
         self.expressions_bytes = 0
 
@@ -120,9 +121,14 @@ class _Work:
 _work: ContextVar[_Work | None] = ContextVar("_work", default=None)
 
 
-def first_errors(validate: Callable[[], ErrorList]) -> ErrorList:
-    """Return the errors that a validation finds; it ends when it has found ERRORS_MAX."""
+def first_errors(validate: Callable[[], ErrorList], warnings: list[str] | None = None) -> ErrorList:
+    """Return the errors that a validation finds; it ends when it has found ERRORS_MAX.
+
+    `warnings` gets the text of errors that it ignores.
+    """
     work = _Work()
+    if warnings is not None:
+        work.warnings = warnings
     before = _work.set(work)
     try:
         return validate()
@@ -130,6 +136,13 @@ def first_errors(validate: Callable[[], ErrorList]) -> ErrorList:
         return work.errors
     finally:
         _work.reset(before)
+
+
+def ignore(error: FieldError) -> None:
+    """Turn an error into a warning."""
+    work = _work.get()
+    if work is not None:
+        work.warnings.append(str(error))
 
 
 def may_compile(expression: str) -> bool:

@@ -235,9 +235,10 @@ def _before_update(
     new = _with_kept_metadata(new, old.metadata)
     context.check_size(new)
     errors = validate_path_segments(new.metadata, namespaced=kind.namespaced)
-    errors += first_errors(partial(validate, new, old, context))
+    ignored: list[str] = []
+    errors += first_errors(partial(validate, new, old, context), ignored)
     errors = ratcheted(errors, new, old)
-    warnings = _drop_warnings(dropped, context)
+    warnings = [*ignored, *_drop_warnings(dropped, context)]
     if not errors and status:
         warnings += strategy.warnings_on_status_update(new)
     elif not errors:

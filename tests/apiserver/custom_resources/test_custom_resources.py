@@ -370,6 +370,7 @@ def test_tables_have_the_columns_of_the_definition(client: Client) -> None:
         {"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1},
         {"name": "Port", "type": "string", "jsonPath": '.spec.ports[?(@.name=="b")].number'},
         {"name": "Gone", "type": "string", "jsonPath": ".spec.nothing"},
+        {"name": "Spec", "type": "string", "jsonPath": ".spec.ports"},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]
     define(client, definition(version(additionalPrinterColumns=columns)))
@@ -378,8 +379,34 @@ def test_tables_have_the_columns_of_the_definition(client: Client) -> None:
     client.later(120)
     table = client.get(WIDGETS, accept="application/json;as=Table;v=v1;g=meta.k8s.io").json
     names = [column["name"] for column in table["columnDefinitions"]]
-    assert names == ["Name", "Size", "Color", "Port", "Gone", "Age"]
-    assert table["rows"][0]["cells"] == ["w", 3, "red", "2", None, "2m"]
+    assert names == ["Name", "Size", "Color", "Port", "Gone", "Spec", "Age"]
+    shown = '[{"name":"a","number":1},{"name":"b","number":2}]'
+    assert table["rows"][0]["cells"] == ["w", 3, "red", "2", None, shown, "2m"]
+
+
+def test_a_table_of_definitions_says_what_they_serve(client: Client) -> None:
+    define(client, definition(version("v2"), version("v1", storage=False)))
+    table = client.get(CRDS, accept="application/json;as=Table;v=v1;g=meta.k8s.io").json
+    names = [column["name"] for column in table["columnDefinitions"]]
+    assert names == [
+        *("Name", "Scope", "Versions", "Created At"),
+        *("Group", "Kind", "ShortNames", "Established"),
+    ]
+    (cells,) = (each["cells"] for each in table["rows"])
+    assert cells[:3] == [f"widgets.{GROUP}", "Namespaced", "v1,v2(storage)"]
+    assert cells[4:] == [GROUP, "Widget", "", True]
+
+
+def test_a_rule_that_an_unchanged_value_breaks_is_a_warning(client: Client) -> None:
+    define(client, definition())
+    client.post(WIDGETS, widget())
+    now = client.get(f"{CRDS}/widgets.{GROUP}").json
+    spec = now["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["x-kubernetes-validations"] = [{"rule": "self.size > 5", "message": "too small"}]
+    assert client.put(f"{CRDS}/widgets.{GROUP}", now).status == 200
+    client.until(lambda: client.post(f"{WIDGETS}?dryRun=All", widget("x")).status == 422)
+    kept = client.patch(f"{WIDGETS}/w", {"metadata": {"labels": {"a": "b"}}}, MERGE_PATCH)
+    assert (kept.status, kept.warnings) == (200, ['299 - "spec: Invalid value: too small"'])
 
 
 def test_field_selectors_use_selectable_fields(client: Client) -> None:
@@ -407,6 +434,18 @@ def test_scale(client: Client) -> None:
         'Widget.example.com "w" is invalid: spec.size: Invalid value: 40: '
         "spec.size in body should be less than or equal to 10"
     )
+
+
+def test_a_write_of_the_scale_may_set_the_first_number(client: Client) -> None:
+    scale = {"specReplicasPath": ".spec.number", "statusReplicasPath": ".status.size"}
+    numbered = schema({"type": "object", "properties": {"number": {"type": "integer"}}})
+    served = version(subresources={"scale": scale}, schema={"openAPIV3Schema": numbered})
+    define(client, definition(served))
+    client.post(WIDGETS, widget(spec={}))
+    assert client.get(f"{WIDGETS}/w/scale").status == 500
+    changed = client.patch(f"{WIDGETS}/w/scale", {"spec": {"replicas": 4}}, MERGE_PATCH)
+    assert changed.json["spec"] == {"replicas": 4}
+    assert client.get(f"{WIDGETS}/w").json["spec"] == {"number": 4}
 
 
 def test_a_changed_schema_applies_to_stored_objects(client: Client) -> None:

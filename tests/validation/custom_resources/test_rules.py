@@ -127,6 +127,12 @@ def test_unchanged_values_break_no_rule_but_those_about_the_past() -> None:
     assert len(errors("oldSelf.n > 1", {"n": 0}, {"n": 0})) == 1
 
 
+def test_a_rule_that_cannot_be_evaluated_is_an_error_of_an_unchanged_value_too() -> None:
+    assert errors("self.m['a'] > 1", {"n": 0}, {"n": 0}) == [
+        "spec: Invalid value: \"object\": no such key: m evaluating rule: self.m['a'] > 1"
+    ]
+
+
 def test_an_object_has_a_budget() -> None:
     deep = "self.m.all(a, self.m.all(b, self.m.all(c, a != '-' && b != '-' && c != '-')))"
     value = {"m": {f"k{i}": i for i in range(150)}}

@@ -151,8 +151,11 @@ def values_of_fields(value: CustomResource) -> dict[str, str]:
 # --- /scale ---------------------------------------------------------------------------------------
 
 
-def custom_scale(value: CustomResource, kind: Kind) -> Scale:
-    """Return the scale of an object, or raise an error if it has none."""
+def custom_scale(value: CustomResource, kind: Kind, missing: int | None = None) -> Scale:
+    """Return the scale of an object.
+
+    An object without a number of replicas has `missing`; it is an error if that is None.
+    """
     scale = definition_of(kind).version(kind.api_version).scale
     assert scale is not None
     content, metadata = value.content, value.metadata
@@ -162,6 +165,7 @@ def custom_scale(value: CustomResource, kind: Kind) -> Scale:
         selector = nested_field(content, scale.label_selector_path or ".")
     except NestedFieldError as error:
         raise bad_request(str(error)) from None
+    wanted = missing if wanted is None else wanted
     if wanted is None:
         raise internal(f'the spec replicas field "{scale.spec_replicas_path}" does not exist')
     return Scale(

@@ -63,6 +63,7 @@ def wide(name: str, description: str) -> Column:
 
 NAME = Column(name="Name", format="name", description="Name of the object, unique in its scope.")
 AGE = text("Age", "Time since the object was created.")
+CREATED_AT = Column(name="Created At", type="date", description="When the object was created.")
 
 CONTAINERS = wide("Containers", "Names of the containers in the template.")
 IMAGES = wide("Images", "Images of the containers in the template.")

@@ -17,6 +17,7 @@ from mooring.api.scheduling.v1beta1 import (
 from mooring.api.timestamp import NO_TIME, Timestamp
 from mooring.apiserver.tables.columns import (
     AGE,
+    CREATED_AT,
     NAME,
     NONE,
     UNKNOWN,
@@ -186,7 +187,7 @@ def _name_and_date(value: Any, _: Timestamp) -> list[Cell]:
 
 # Kinds for which Kubernetes has no printer.
 UNKNOWN_KIND = Printer(
-    (NAME, Column(name="Created At", type="date", description="When the object was created.")),
+    (NAME, CREATED_AT),
     _name_and_date,
 )
 

@@ -1,17 +1,31 @@
-"""Table printers of custom resources: the columns of their definitions."""
+"""Table printers of definitions, and of custom resources: the columns of their definitions."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
 
-from mooring.api.apiextensions import CustomResourceColumnDefinition
+from mooring.api.apiextensions import (
+    ESTABLISHED,
+    CustomResourceColumnDefinition,
+    CustomResourceDefinition,
+)
 from mooring.api.codec import to_tree
 from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
-from mooring.api.timestamp import Timestamp
+from mooring.api.raw_json import marshal
+from mooring.api.timestamp import NO_TIME, Timestamp
 from mooring.apiserver.custom_resources.fields import go_text, values_at
-from mooring.apiserver.tables.columns import NAME, Cell, Column, Printer, age
+from mooring.apiserver.tables.columns import (
+    CREATED_AT,
+    NAME,
+    Cell,
+    Column,
+    Printer,
+    age,
+    text,
+    wide,
+)
 from mooring.validation.custom_resources.definition import definition_of
 
 _AGE = CustomResourceColumnDefinition(
@@ -22,6 +36,45 @@ _AGE = CustomResourceColumnDefinition(
 )
 
 _COLUMN = "Custom resource definition column (in JSONPath format)"
+
+
+def _definition(value: CustomResourceDefinition, _: Timestamp) -> list[Cell]:
+    spec = value.spec
+    served = (
+        f"{version.name}(storage)" if version.storage else version.name
+        for version in spec.versions
+        if version.served
+    )
+    return [
+        value.metadata.name,
+        spec.scope,
+        ",".join(sorted(served)),
+        str(value.metadata.creation_timestamp or NO_TIME),
+        spec.group,
+        spec.names.kind,
+        ",".join(spec.names.short_names),
+        value.is_true(ESTABLISHED),
+    ]
+
+
+DEFINITION = Printer(
+    (
+        NAME,
+        text("Scope", "Whether the objects are in namespaces."),
+        text("Versions", "Versions that are served."),
+        CREATED_AT,
+        wide("Group", "API group."),
+        wide("Kind", "Kind of the objects."),
+        wide("ShortNames", "Short names of the resource."),
+        Column(
+            name="Established",
+            type="boolean",
+            description="Whether the resource is served.",
+            priority=1,
+        ),
+    ),
+    _definition,
+)
 
 
 @lru_cache(maxsize=256)
@@ -54,7 +107,7 @@ def _cell(column: CustomResourceColumnDefinition, tree: Any, now: Timestamp) -> 
         return None
     value = values[0]
     if column.type == "string":
-        return go_text(value)
+        return marshal(value).decode() if isinstance(value, dict | list) else go_text(value)
     return _age(value, now) if column.type == "date" else _typed(value, column.type)
 
 

@@ -82,6 +82,7 @@ _PRINTERS: dict[str, Printer] = {
     "CompositePodGroup": core.COMPOSITE_POD_GROUP,
     "ConfigMap": core.CONFIG_MAP,
     "CronJob": workloads.CRON_JOB,
+    "CustomResourceDefinition": custom.DEFINITION,
     "DaemonSet": workloads.DAEMON_SET,
     "Deployment": workloads.DEPLOYMENT,
     "DeviceClass": core.PLAIN,

@@ -281,9 +281,9 @@ async def read_scale(server: ServerContext, request: ResourceRequest) -> Scale:
     return _scale_for(request, value)
 
 
-def _scale_for(request: ResourceRequest, value: Any) -> Scale:
+def _scale_for(request: ResourceRequest, value: Any, missing: int | None = None) -> Scale:
     if isinstance(value, CustomResource):
-        return custom_scale(from_hub(value, request.kind.api_version), request.kind)
+        return custom_scale(from_hub(value, request.kind.api_version), request.kind, missing)
     return scale_of(value)
 
 
@@ -294,11 +294,12 @@ async def write_scale(server: ServerContext, request: ResourceRequest, *, is_pat
     may_read = may_read_object(server, request)
 
     async def scaled(old: Any) -> Any:
-        wanted = _wanted(request, _scale_for(request, old), may_read, is_patch=is_patch)
+        current = _scale_for(request, old, 0)  # A write may set the first number of replicas.
+        wanted = _wanted(request, current, may_read, is_patch=is_patch)
         version = wanted.metadata.resource_version
         if version and version != old.metadata.resource_version:
             raise conflict(request.resource.about, target.name, MODIFIED)
-        await admit_part(server, request, Operation.UPDATE, wanted, _scale_for(request, old))
+        await admit_part(server, request, Operation.UPDATE, wanted, current)
         if isinstance(old, CustomResource):
             new = await _with_custom_replicas(server, request, old, wanted.spec.replicas)
         else:

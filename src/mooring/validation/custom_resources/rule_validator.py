@@ -2,7 +2,7 @@
 
 A rule is evaluated for every value of its schema that is not null. All rules of an object share a
 cost budget. Rules that read `oldSelf` are evaluated only if there is an old value. Failures of
-other rules on unchanged values are ignored (ratcheting).
+other rules on unchanged values are warnings (ratcheting); errors of an evaluation stay errors.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from mooring.api.field_path import MapKey, Path
-from mooring.cel.lang.program import Program
+from mooring.cel.lang.program import Evaluated, Program
 from mooring.cel.lang.values import NONE, Optional
 from mooring.kit.go_quote import go_quote
 from mooring.validation.custom_resources.correlation import (
@@ -42,6 +42,7 @@ from mooring.validation.errors import (
     FieldError,
     duplicate,
     forbidden,
+    ignore,
     invalid,
     required,
 )
@@ -190,9 +191,15 @@ class RuleValidator:
                 here[OLD_SELF] = NONE if old is None else Optional(before)
             elif old is not None:
                 here[OLD_SELF] = before
-            failure = self._failure(rule, here, value, path, evaluation)
-            if failure is not None and (rule.uses_old_self or not ratchet.ignores):
-                evaluation.errors.append(failure)
+            outcome = self._outcome(rule, here, path, evaluation)
+            if outcome.error is not None:
+                evaluation.errors.append(self._evaluation_fault(outcome.error, rule, path))
+            elif outcome.value is not True:
+                failure = self._failure(rule, here, value, path, evaluation)
+                if rule.uses_old_self or not ratchet.ignores:
+                    evaluation.errors.append(failure)
+                else:
+                    ignore(failure)
 
     def _value(self, value: Any) -> Any:
         return cel_value(value, self._schema, is_resource=self._is_resource)
@@ -200,15 +207,14 @@ class RuleValidator:
     def _fault(self, path: Path | None, words: str) -> FieldError:
         return invalid(path or NOWHERE, self._schema.type, words)
 
-    def _failure(
+    def _outcome(
         self,
         rule: CompiledRule,
         variables: dict[str, Any],
-        value: Any,
         path: Path | None,
         evaluation: _Evaluation,
-    ) -> FieldError | None:
-        """Return the error of a failed rule; raise SpentError after one that costs too much."""
+    ) -> Evaluated:
+        """Return what a rule evaluates to; raise SpentError after one that costs too much."""
         assert rule.program is not None
         outcome = rule.program.evaluate(variables, cost_limit=CALL_COST_MAX)
         error = outcome.error
@@ -222,10 +228,17 @@ class RuleValidator:
         if not evaluation.spend(outcome.cost or 0):
             evaluation.errors.append(self._fault(path, _SPENT))
             raise SpentError
-        if error is not None:
-            return self._evaluation_fault(error, rule, path)
-        if outcome.value is True:
-            return None
+        return outcome
+
+    def _failure(
+        self,
+        rule: CompiledRule,
+        variables: dict[str, Any],
+        value: Any,
+        path: Path | None,
+        evaluation: _Evaluation,
+    ) -> FieldError:
+        """Return the error of a failed rule."""
         detail = self._message(rule, variables, path, evaluation)
         shown = OMITTED if self._schema.type in ("object", "array") else value
         place = path or NOWHERE
