@@ -253,6 +253,10 @@ def test_an_eviction_that_a_budget_allows_takes_one_of_its_disruptions(client: C
     assert evict(client).status == 201
     status = client.get(f"{BUDGETS}/web").json["status"]
     assert (status["disruptionsAllowed"], list(status["disruptedPods"])) == (0, ["p"])
+    (condition,) = status["conditions"]
+    assert condition["type"] == "DisruptionAllowed"
+    assert (condition["status"], condition["reason"]) == ("False", "InsufficientPods")
+    assert condition["observedGeneration"] == 1
 
 
 def test_an_eviction_that_a_budget_does_not_allow_is_429_with_its_cause(client: Client) -> None:

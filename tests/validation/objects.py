@@ -140,6 +140,10 @@ VALID: dict[str, Tree] = {
         "scheduling": {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}]},
     },
     "Secret": {"apiVersion": "v1", "data": {"a": "MQ=="}},
+    "Service": {
+        "apiVersion": "v1",
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 80, "nodePort": 30001}]},
+    },
     "ServiceAccount": {"apiVersion": "v1"},
     "StorageClass": {"apiVersion": "storage.k8s.io/v1", "provisioner": "a.b/c"},
     "ValidatingAdmissionPolicyBinding": {

@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from tests.validation.objects import Tree, causes, create, update, update_status
+from mooring.api.catalogue import CATALOGUE
+from mooring.api.codec import decode_tree
+from mooring.api.gates import Gates
+from mooring.validation.registry import before_create
+from tests.validation.objects import (
+    CONTEXT,
+    Tree,
+    causes,
+    create,
+    update,
+    update_status,
+)
 
 IMMUTABLE = "Invalid value: null: field is immutable"
 ZONE = {"key": "zone", "values": ["a", "b"]}
@@ -217,3 +228,63 @@ def test_the_progress_of_a_resize_is_checked() -> None:
         "NotSupported status.allocatedResources",
         "Invalid status.allocatedResources[storage]",
     ]
+
+
+# --- services and templates -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ingress", "expected"),
+    [
+        ({"ip": "10.0.0.1", "ipMode": "Proxy"}, []),
+        ({"ip": "10.0.0.1"}, []),
+        (
+            {"ip": "odd", "ipMode": "Odd", "hostname": "A_"},
+            [
+                "Invalid status.loadBalancer.ingress[0].ip",
+                "NotSupported status.loadBalancer.ingress[0].ipMode",
+                "Invalid status.loadBalancer.ingress[0].hostname",
+            ],
+        ),
+        (
+            {"ipMode": "VIP", "hostname": "a.b"},
+            ["Forbidden status.loadBalancer.ingress[0].ipMode"],
+        ),
+    ],
+)
+def test_addresses_of_a_load_balancer_are_checked(ingress: Tree, expected: list[str]) -> None:
+    found = causes(update_status("Service", {"loadBalancer": {"ingress": [ingress]}}))
+    assert [cause.split(":")[0] for cause in found] == expected
+
+
+def test_an_address_of_a_load_balancer_has_a_mode() -> None:
+    reported = {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}]}}
+    stored = update_status("Service", reported).stored
+    assert stored.status.load_balancer.ingress == ({"ip": "10.0.0.1", "ipMode": "VIP"},)
+
+
+def test_only_a_load_balancer_has_addresses() -> None:
+    reported = {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}]}}
+    (cause,) = causes(update_status("Service", reported, spec_before={"type": "NodePort"}))
+    assert cause == (
+        "Forbidden status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is "
+        "'LoadBalancer'"
+    )
+
+
+def test_the_port_of_health_checks_stays() -> None:
+    local = {"externalTrafficPolicy": "Local", "healthCheckNodePort": 30002}
+    change = {"spec": {"healthCheckNodePort": 30003}}
+    (cause,) = causes(update("Service", {"spec": local}, change))
+    assert cause == "Forbidden spec.healthCheckNodePort: Forbidden: field is immutable"
+
+
+def test_a_pod_template_loses_fields_of_disabled_features() -> None:
+    kind = CATALOGUE.find("v1", "PodTemplate")
+    containers = [{"name": "c", "image": "i"}]
+    spec: Tree = {"containers": containers, "schedulingGroup": {"podGroupName": "g"}}
+    tree = {"metadata": {"name": "a"}, "template": {"spec": spec}}
+    without = CONTEXT._replace(gates=Gates.parse("GenericWorkload=false"))
+    value = decode_tree({"apiVersion": "v1", "kind": "PodTemplate", **tree}, kind.struct).value
+    assert before_create(value, kind, CONTEXT).stored.template.spec.scheduling_group is not None
+    assert before_create(value, kind, without).stored.template.spec.scheduling_group is None

@@ -101,17 +101,19 @@ class ReplicationControllerStrategy(ObjectStrategy[ReplicationController]):
 class PodTemplateStrategy(ObjectStrategy[PodTemplate]):
     """The strategy of PodTemplates."""
 
-    def prepare_for_create(self, new: PodTemplate, context: Context) -> PodTemplate:  # noqa: ARG002
-        """Start in generation 1."""
+    def prepare_for_create(self, new: PodTemplate, context: Context) -> PodTemplate:
+        """Drop disabled fields; start in generation 1."""
+        new = super().prepare_for_create(new, context)
         return replace(new, metadata=replace(new.metadata, generation=1))
 
     def prepare_for_update(
         self,
         new: PodTemplate,
         old: PodTemplate,
-        context: Context,  # noqa: ARG002
+        context: Context,
     ) -> PodTemplate:
-        """Count generations: a changed template is a new one."""
+        """Drop disabled fields; count generations: a changed template is a new one."""
+        new = super().prepare_for_update(new, old, context)
         generation = old.metadata.generation
         if new.template != old.template:
             generation = next_generation(generation)

@@ -6,6 +6,7 @@ The server allocates addresses and node ports after validation, so a new service
 from __future__ import annotations
 
 from ipaddress import ip_network
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -31,6 +32,7 @@ from mooring.validation.errors import (
     required,
 )
 from mooring.validation.field_rules import (
+    each,
     each_invalid,
     label,
     label_name,
@@ -75,7 +77,10 @@ class ServiceStrategy(ObjectStrategy[Service]):
 
     def default(self, value: Service, api_version: str, context: Context) -> Service:  # noqa: ARG002
         """Set every default that does not need an allocation."""
-        return replace(value, spec=default_service(value.spec))
+        balancer = value.status.load_balancer
+        ingress = tuple(map(_with_mode, balancer.ingress))
+        status = replace(value.status, load_balancer=replace(balancer, ingress=ingress))
+        return replace(value, spec=default_service(value.spec), status=status)
 
     def prepare_for_update(self, new: Service, old: Service, context: Context) -> Service:
         """Keep the status and what was allocated; drop what the new type has no use for."""
@@ -112,12 +117,24 @@ class ServiceStrategy(ObjectStrategy[Service]):
             if pair[0] != pair[1]:
                 place = CLUSTER_IPS.index(position)
                 found.append(invalid(place, list(spec.cluster_ips), "may not change once set"))
+        if needs_health_check(spec) and needs_health_check(before):
+            place = SPEC.child("healthCheckNodePort")
+            if spec.health_check_node_port != before.health_check_node_port:
+                found.append(forbidden(place, "field is immutable"))
         if before.type == spec.type == LOAD_BALANCER:
             classes = (spec.load_balancer_class, before.load_balancer_class)
             if classes[0] != classes[1]:
                 place = SPEC.child("loadBalancerClass")
                 found.append(invalid(place, classes[0], "may not change once set"))
         return found
+
+    def validate_status(self, new: Service, old: Service) -> ErrorList:  # noqa: ARG002
+        """Validate the addresses that a load balancer reports."""
+        path = root("status").child("loadBalancer", "ingress")
+        ingress = new.status.load_balancer.ingress
+        if ingress and new.spec.type != LOAD_BALANCER:
+            return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
+        return each(ingress, _validate_ingress, path)
 
     def warnings_on_create(self, new: Service) -> list[str]:
         """Warn of what has no effect or is deprecated."""
@@ -126,6 +143,28 @@ class ServiceStrategy(ObjectStrategy[Service]):
     def warnings_on_update(self, new: Service, old: Service) -> list[str]:
         """Warn of what has no effect or is deprecated, if the spec changed."""
         return [] if new.spec == old.spec else _warnings(new.spec)
+
+
+# --- status ------------------------------------------------------------------------------------
+
+_MODES = ("Proxy", "VIP")
+
+
+def _with_mode(ingress: Any) -> Any:
+    """Return an address of a load balancer with the default of its mode."""
+    has_none = isinstance(ingress, dict) and ingress.get("ip") and ingress.get("ipMode") is None
+    return {**ingress, "ipMode": "VIP"} if has_none else ingress
+
+
+def _validate_ingress(ingress: Any, path: Path) -> ErrorList:
+    address, mode, host = (ingress.get(name) for name in ("ip", "ipMode", "hostname"))
+    found = validate_address(address, path.child("ip")) if address else []
+    place = path.child("ipMode")
+    if mode is not None and not address:
+        found.append(forbidden(place, "may not be specified when `ip` is not set"))
+    elif mode is not None and mode not in _MODES:
+        found.append(not_supported(place, mode, _MODES))
+    return found + subdomain(host, path.child("hostname")) if host else found
 
 
 # --- rules -------------------------------------------------------------------------------------

@@ -154,3 +154,8 @@ def test_rules_of_items_and_members() -> None:
     }
     found = errors("true", {"l": [{"v": 1}, {"v": 0}]}, spec=spec)
     assert found == ["spec.l[1]: Invalid value: failed rule: self.v > 0"]
+
+
+def test_rules_have_no_names_for_values_as_expressions_about_devices_have() -> None:
+    (fault,) = errors("cel.bind(x, self.n, x == x)", {"n": 1})
+    assert "undeclared reference to 'cel'" in fault

@@ -124,7 +124,7 @@ class ServiceAllocator:
             place = _SPEC.child("ipFamilies").index(spec.ip_families.index("IPv6"))
             return invalid(SERVICES, name, [invalid_value(place, "IPv6", detail)])
         place = _SPEC.child("ipFamilyPolicy")
-        detail = "Cluster is not configured for dual-stack services"
+        detail = "this cluster is not configured for dual-stack services"
         return invalid(SERVICES, name, [invalid_value(place, spec.ip_family_policy, detail)])
 
     def _take_address(self, address: str, name: str, *, is_trial: bool) -> None:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from mooring.api.core.pod import DISRUPTION_TARGET, FAILED, PENDING, SUCCEEDED, Pod, PodCondition
 from mooring.api.labels import Selector, read_selector
+from mooring.api.meta import Condition
 from mooring.api.policy import (
     ALWAYS_ALLOW,
     DISRUPTION_ALLOWED,
@@ -21,6 +22,7 @@ from mooring.api.policy import (
     PodDisruptionBudget,
     PodDisruptionBudgetStatus,
 )
+from mooring.api.timestamp import Timestamp
 from mooring.apiserver.http.status import (
     About,
     StatusCause,
@@ -130,17 +132,27 @@ def _charged(budget: PodDisruptionBudget, pod: Pod, server: ServerContext) -> Po
     allowed = status.disruptions_allowed - 1
     conditions = status.conditions
     if allowed == 0:
-        conditions = tuple(
-            replace(c, status="False", reason=INSUFFICIENT_PODS, last_transition_time=server.now())
-            if c.type == DISRUPTION_ALLOWED and c.status != "False"
-            else c
-            for c in conditions
-        )
+        conditions = _with_none_allowed(status, server.now())
     disrupted = {**status.disrupted_pods, pod.metadata.name: server.now()}
     changed = replace(
         status, disruptions_allowed=allowed, disrupted_pods=disrupted, conditions=conditions
     )
     return replace(budget, status=changed)
+
+
+def _with_none_allowed(status: PodDisruptionBudgetStatus, now: Timestamp) -> tuple[Condition, ...]:
+    """Return the conditions of a budget that allows no disruption any more."""
+    known = {c.type: c for c in status.conditions}
+    was = known.get(DISRUPTION_ALLOWED)
+    since = was.last_transition_time if was is not None and was.status == "False" else now
+    known[DISRUPTION_ALLOWED] = Condition(
+        type=DISRUPTION_ALLOWED,
+        status="False",
+        observed_generation=status.observed_generation,
+        last_transition_time=since,
+        reason=INSUFFICIENT_PODS,
+    )
+    return tuple(known.values())
 
 
 def _why_not(name: str, status: PodDisruptionBudgetStatus, doesnt: str) -> str:

@@ -78,12 +78,18 @@ def base_environment() -> Environment:
     """Return Kubernetes' libraries without a variable, for expressions about any objects."""
     names = {"duration": t.DURATION, "timestamp": t.TIMESTAMP}
     return Environment(
-        environment_libraries(includes=False), variables={}, structs={}, type_names=names
+        environment_libraries(includes=False, bindings=False),
+        variables={},
+        structs={},
+        type_names=names,
     )
 
 
-def environment_libraries(*, includes: bool) -> tuple[Library, ...]:
-    """Return the libraries of the language and of Kubernetes, in the order of declaration."""
+def environment_libraries(*, includes: bool, bindings: bool = True) -> tuple[Library, ...]:
+    """Return the libraries of the language and of Kubernetes, in the order of declaration.
+
+    `bindings`: whether there is `cel.bind`, which Kubernetes has for devices only.
+    """
     return (
         with_equality_costs(standard.library()),
         language_strings.library(),
@@ -92,7 +98,7 @@ def environment_libraries(*, includes: bool) -> tuple[Library, ...]:
         language_lists.library(),
         optionals.library(),
         macros.two_variable_library(),
-        macros.bindings_library(),
+        *((macros.bindings_library(),) if bindings else ()),
         *kubernetes_libraries(with_includes=includes),
     )
 
