@@ -10,7 +10,10 @@ from mooring.api.core.namespace import NAME_LABEL
 from tests.validation.objects import VALID, Tree, causes, create, update, update_status
 
 UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualified"
-LENIENT = {"Event", "Lease", "RuntimeClass"}  # kinds that take any finalizer that is a name
+LENIENT = {  # kinds that take any finalizer that is a name
+    *("Event", "Lease", "PodDisruptionBudget", "RuntimeClass"),
+    "ValidatingAdmissionPolicyBinding",
+}
 
 
 @pytest.mark.parametrize("kind", sorted(VALID))

@@ -739,3 +739,26 @@ def test_collisions_are_not_forgotten() -> None:
         assert causes(update_status(kind, {"collisionCount": 1}, {"collisionCount": 2})) == [
             "Invalid status.collisionCount: Invalid value: 1: cannot be decremented"
         ]
+
+
+def test_what_is_immutable_is_shown_as_kubernetes_shows_it() -> None:
+    labels = {"app": "a"}
+    before: Tree = {"manualSelector": True, "selector": {"matchLabels": labels}}
+    before["template"] = {"metadata": {"labels": labels}}
+    image = {"template": {"spec": {"containers": [{"name": "c", "image": "j"}]}}}
+    (cause,) = causes(update("Job", {"spec": before}, {"spec": image}))
+    start = 'Invalid spec.template: Invalid value: {"labels":{"app":"a"},"Spec":{"Volumes":null,'
+    assert cause.startswith(start)
+    claims = [{"metadata": {"name": "d"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    (cause,) = causes(update("StatefulSet", {}, {"spec": {"volumeClaimTemplates": claims}}))[-1:]
+    start = 'Invalid spec.volumeClaimTemplates: Invalid value: [{"name":"d","Spec":{"AccessModes":'
+    assert cause.startswith(start)
+
+
+def test_a_policy_is_shown_as_kubernetes_shows_it() -> None:
+    policy = {"successPolicy": {"rules": [{"succeededCount": 1}]}}
+    (cause,) = causes(create("Job", {"spec": policy}))
+    assert cause == (
+        'Invalid spec.successPolicy: Invalid value: {"Rules":[{"SucceededIndexes":null,'
+        '"SucceededCount":1}]}: requires indexed completion mode'
+    )

@@ -258,7 +258,7 @@ _ACCEPTED: dict[str, tuple[type, ...]] = {
     "quantity": (str, bool, *_NUMBERS, list, dict),  # Go parses the text of whatever is there
     "time": (str,),
     "microtime": (str,),
-    "int-or-string": (str, int),
+    "int-or-string": (str, *_NUMBERS),
     "json": (str, bool, *_NUMBERS, list, dict, Raw),  # protobuf has the text of it
     "json-schema": (dict,),
     "strings": (list,),
@@ -319,7 +319,7 @@ def _bytes(value: Any, _: str, place: Place) -> str:
 
 
 def _int_or_string(value: Any, owner: str, place: Place) -> Any:
-    return _integer(32)(value, owner, place) if type(value) is int else value
+    return value if isinstance(value, str) else _integer(32)(value, owner, place)
 
 
 def _plain_json(value: Any, _: str, __: Place) -> Any:

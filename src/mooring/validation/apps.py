@@ -23,6 +23,7 @@ from mooring.api.meta import LabelSelector
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, invalid, not_supported, required
 from mooring.validation.field_rules import label, not_negative, unchanged, value_or
+from mooring.validation.go_layout import internal_form
 from mooring.validation.metadata import next_generation
 from mooring.validation.pod.volumes import validate_claim_spec
 from mooring.validation.pod_template import (
@@ -259,6 +260,15 @@ _STATEFUL_SET_COUNTS = (
 _STATEFUL_SET_PARTS = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
 
 
+def _unchanged_claims(spec: StatefulSetSpec, before: StatefulSetSpec) -> ErrorList:
+    templates = spec.volume_claim_templates
+    if semantic_equal(templates, before.volume_claim_templates):
+        return []
+    shown = [internal_form(template, "PersistentVolumeClaim") for template in templates]
+    path = SPEC.child("volumeClaimTemplates")
+    return [invalid(path, shown or None, "field is immutable")]
+
+
 class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
     """The strategy of StatefulSets."""
 
@@ -292,11 +302,7 @@ class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
         spec, before = new.spec, old.spec
         return (
             unchanged(spec.selector, before.selector, SPEC.child("selector"))
-            + unchanged(
-                spec.volume_claim_templates,
-                before.volume_claim_templates,
-                SPEC.child("volumeClaimTemplates"),
-            )
+            + _unchanged_claims(spec, before)
             + unchanged(spec.service_name, before.service_name, SPEC.child("serviceName"))
             + unchanged(
                 spec.pod_management_policy,

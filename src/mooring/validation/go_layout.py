@@ -35,6 +35,7 @@ _RARE_VOLUMES = (
     "Glusterfs", "ISCSI", "NFS", "PhotonPersistentDisk", "Portworx", "Quobyte",
     "RBD", "ScaleIO", "StorageOS", "VsphereVirtualDisk",
 )  # fmt: skip
+_TYPE = ("APIVersion", "ApiVersion", "Kind")  # which objects of one type do not repeat
 _AS_WRITTEN = frozenset(f"core/v1.{name}VolumeSource" for name in _RARE_VOLUMES)
 
 
@@ -46,21 +47,29 @@ def internal_lines(spec: PodSpec) -> list[str]:
 
 def internal_template(spec: ResourceClaimTemplateSpec) -> dict[str, Any]:
     """Return the spec of a claim template in Kubernetes' internal form."""
-    tree = to_tree(spec)
-    # Metadata is embedded in the Go struct, and has names of its own for its fields.
-    metadata: dict[str, Any] = tree.get("metadata") or {}
-    return {**metadata, "Spec": _struct(tree.get("spec") or {}, "resource/v1.ResourceClaimSpec")}
+    return _struct(to_tree(spec), "resource/v1.ResourceClaimTemplateSpec")
 
 
 def internal_form(tree: Mapping[str, Json], name: str) -> dict[str, Json]:
-    """Return an object of core/v1 in Kubernetes' internal form, by the name of its type."""
-    return _struct(tree, f"core/v1.{name}")
+    """Return an object in Kubernetes' internal form, by the name of its type.
+
+    A name without group is one of core/v1.
+    """
+    return _struct(tree, name if "." in name else f"core/v1.{name}")
 
 
 def _struct(tree: Mapping[str, Json], type_name: str) -> dict[str, Json]:
-    return {
-        go_name: _shown_field(tree.get(field.name), field) for go_name, field in _layout(type_name)
-    }
+    shown: dict[str, Json] = {}
+    is_object = False
+    for go_name, field in _layout(type_name):
+        if field.type == "meta/v1.ObjectMeta":  # It is embedded, and shown as JSON has it.
+            shown |= tree.get(field.name) or {}
+            is_object = True
+        else:
+            shown[go_name] = _shown_field(tree.get(field.name), field)
+    if is_object:
+        shown = {name: value for name, value in shown.items() if name not in _TYPE}
+    return shown
 
 
 @lru_cache(maxsize=512)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from mooring.api import names
 from mooring.api.batch import Job, JobSpec
+from mooring.api.codec import to_tree
 from mooring.api.core.placement import Affinity
 from mooring.api.core.pod import Container, PodSpec, PodTemplateSpec
 from mooring.api.field_path import Path, root
@@ -20,9 +21,10 @@ from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, invalid, required
 from mooring.validation.field_rules import unchanged, value_or
-from mooring.validation.job_spec import INDEXED, validate_job_spec
+from mooring.validation.go_layout import internal_form
+from mooring.validation.job_spec import INDEXED, shown_policy, validate_job_spec
 from mooring.validation.job_status import validate_job_status
-from mooring.validation.metadata import METADATA
+from mooring.validation.metadata import IMMUTABLE, METADATA
 from mooring.validation.pod_template import TemplateStrategy
 from mooring.validation.selectors import selector_of
 from mooring.validation.strategy import Context
@@ -91,10 +93,14 @@ class JobStrategy(TemplateStrategy[Job]):
             ("successPolicy", spec.success_policy, before.success_policy),
         ):
             # A policy without rules is another policy than none.
-            if (value is None) != (old_value is None):
-                found.append(invalid(SPEC.child(name), value, "field is immutable"))
-            else:
-                found += unchanged(value, old_value, SPEC.child(name))
+            if (value is None) != (old_value is None) or not semantic_equal(value, old_value):
+                found.append(
+                    invalid(
+                        SPEC.child(name),
+                        shown_policy(value, f"{name[0].upper()}{name[1:]}"),
+                        IMMUTABLE,
+                    )
+                )
         return found + _validate_name(new)
 
     def validate_status(self, new: Job, old: Job) -> ErrorList:
@@ -154,13 +160,14 @@ def _validate_template(template: PodTemplateSpec, old: Job, path: Path) -> Error
     """Validate that the template is unchanged, except where the job is suspended."""
     before = old.spec.template
     if not _may_change(old):
-        return unchanged(template, before, path)
+        if semantic_equal(template, before):
+            return []
+        return [invalid(path, internal_form(to_tree(template), "PodTemplateSpec"), IMMUTABLE)]
     allowed = _with_old_values(template.spec, before.spec)
-    return (
-        []
-        if semantic_equal(allowed, before.spec)
-        else [invalid(path.child("spec"), template.spec, "field is immutable")]
-    )
+    if semantic_equal(allowed, before.spec):
+        return []
+    shown = internal_form(to_tree(template.spec), "PodSpec")
+    return [invalid(path.child("spec"), shown, IMMUTABLE)]
 
 
 def _may_change(job: Job) -> bool:

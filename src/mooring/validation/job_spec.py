@@ -24,6 +24,7 @@ from mooring.validation.errors import (
     too_many,
 )
 from mooring.validation.field_rules import each_invalid, label_name, not_negative
+from mooring.validation.go_layout import internal_form
 from mooring.validation.pod_template import validate_matching, validate_template
 
 NON_INDEXED = "NonIndexed"
@@ -290,10 +291,15 @@ def _validate_patterns(patterns: list[Any], path: Path) -> ErrorList:
 # --- successes ----------------------------------------------------------------------------
 
 
+def shown_policy(policy: Any, name: str) -> Any:
+    """Return a policy as Kubernetes shows it in errors; anything else as it is."""
+    return internal_form(policy, f"batch/v1.{name}") if isinstance(policy, dict) else policy
+
+
 def validate_success_policy(spec: JobSpec, path: Path) -> ErrorList:
     """Validate the success policy."""
     if spec.completion_mode != INDEXED:
-        return [invalid(path, spec.success_policy, "requires indexed completion mode")]
+        return [invalid(path, shown_policy(spec.success_policy, "SuccessPolicy"), _NEEDS_INDEXES)]
     rules, place = _rules(spec.success_policy), path.child("rules")
     found: ErrorList = []
     if not rules:

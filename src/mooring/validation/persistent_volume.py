@@ -51,6 +51,7 @@ SPEC = root("spec")
 STATUS = root("status")
 
 _RECLAIM = ("Delete", "Recycle", "Retain")
+_SOURCE_STAYS = "spec.persistentvolumesource is immutable after creation\n"
 _IMMUTABLE = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName "
     "for bound claims\n"
@@ -103,7 +104,7 @@ class PersistentVolumeClaimStrategy(ObjectStrategy[PersistentVolumeClaim]):
             before = replace(before, volume_name=after.volume_name)
         found: ErrorList = []
         if not semantic_equal(after, before):
-            found.append(forbidden(SPEC, _IMMUTABLE + _diff(before, after)))
+            found.append(forbidden(SPEC, _IMMUTABLE + _diff(_internal(before), _internal(after))))
         old_size, new_size = (_storage(each.spec.resources.requests) for each in (old, new))
         has_both = old_size is not None and new_size is not None
         if has_both and new_size < old_size:
@@ -147,11 +148,11 @@ def _with_data_sources(spec: PersistentVolumeClaimSpec, *, keep: bool) -> Persis
     is dropped, unless the claim already has one.
     """
     source, reference = spec.data_source, spec.data_source_ref
-    if reference is None and source is not None:
+    if reference is None and isinstance(source, dict):
         is_legacy = (source.get("apiGroup"), source.get("kind")) in _LEGACY_SOURCES
         source = {"apiGroup": None, **source} if keep or is_legacy else None
         reference = source
-    elif source is None and reference is not None and not reference.get("namespace"):
+    elif source is None and isinstance(reference, dict) and not reference.get("namespace"):
         reference = {"apiGroup": None, **reference}
         source = {name: value for name, value in reference.items() if name != "namespace"}
     return replace(spec, data_source=source, data_source_ref=reference)
@@ -192,15 +193,19 @@ def _storage(amounts: ResourceList) -> Any:
     return amounts.get("storage")
 
 
-def _diff(old: PersistentVolumeClaimSpec, new: PersistentVolumeClaimSpec) -> str:
-    """Return the diff of two specs as Kubernetes prints it."""
+def _internal(spec: PersistentVolumeClaimSpec) -> dict[str, Any]:
+    return internal_form(to_tree(spec), "PersistentVolumeClaimSpec")
+
+
+def _diff(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Return the diff of two parts of an object as Kubernetes prints it."""
     header_lines = 2
     lines = difflib.unified_diff(_lines(old), _lines(new), n=3)
     return "".join(list(lines)[header_lines:])
 
 
-def _lines(spec: PersistentVolumeClaimSpec) -> list[str]:
-    text = go_json(internal_form(to_tree(spec), "PersistentVolumeClaimSpec"), indent=1)
+def _lines(part: dict[str, Any]) -> list[str]:
+    text = go_json(part, indent=1)
     return [f"{line}\n" for line in text.split("\n")]
 
 
@@ -287,9 +292,10 @@ class PersistentVolumeStrategy(ObjectStrategy[PersistentVolume]):
     def validate_changes(self, new: PersistentVolume, old: PersistentVolume) -> ErrorList:
         """Validate that what the volume is stays."""
         found: ErrorList = []
-        if _source_of(new.spec) != _source_of(old.spec):
-            detail = "spec.persistentvolumesource is immutable after creation"
-            found.append(forbidden(SPEC.child("persistentvolumesource"), detail))
+        sources = _source_of(new.spec), _source_of(old.spec)
+        if sources[0] != sources[1]:
+            changes = _diff(*(internal_form(s, "PersistentVolumeSource") for s in sources[::-1]))
+            found.append(forbidden(SPEC.child("persistentvolumesource"), _SOURCE_STAYS + changes))
         found += unchanged(new.spec.volume_mode, old.spec.volume_mode, root("volumeMode"))
         if old.spec.node_affinity is not None:
             affinities = (new.spec.node_affinity, old.spec.node_affinity)
@@ -318,8 +324,8 @@ def _validate_modes(spec: PersistentVolumeSpec) -> ErrorList:
 def _validate_capacity(capacity: ResourceList, path: Path) -> ErrorList:
     found: ErrorList = [] if capacity else [required(path)]
     if set(capacity) != {"storage"}:
-        shown = {name: str(amount) for name, amount in capacity.items()}
-        found.append(not_supported(path, shown, ("storage",)))
+        shown = {name: str(capacity[name]) for name in sorted(capacity)}
+        found.append(not_supported(path, shown or None, ("storage",)))
     for name, amount in capacity.items():
         if amount.sign <= 0:
             found.append(invalid(path.key(name), str(amount), "must be greater than zero"))

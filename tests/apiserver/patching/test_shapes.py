@@ -128,3 +128,14 @@ def test_no_thread_sees_a_shape_that_is_not_finished(monkeypatch: pytest.MonkeyP
     asking.join(10)
     assert seen == [True]
     assert shape_of(name) is found
+
+
+def test_a_field_may_have_an_atomic_type_and_be_granular() -> None:
+    volume = shape_of("core/v1.PersistentVolumeSpec").map
+    reference = shape_of("core/v1.ObjectReference").map
+    assert volume is not None
+    assert reference is not None
+    claim = volume.fields["claimRef"].shape.map
+    assert claim is not None
+    assert (claim.is_atomic, reference.is_atomic) == (False, True)
+    assert claim.fields is reference.fields

@@ -258,6 +258,10 @@ def _field(field: schema.Field, made: dict[str, Shape]) -> ShapeField:
     elif field.is_map:
         form = MapForm({}, shape, is_atomic=markers.map_type == "atomic")
         shape = Shape("map", map_form=form)
+    elif markers.map_type and shape.map is not None:  # says otherwise than its type
+        form = shape.map
+        granular = MapForm(form.fields, form.element, is_atomic=markers.map_type == "atomic")
+        shape = Shape(shape.name, map_form=granular)
     return ShapeField(shape, markers.patch_strategy, markers.patch_merge_key)
 
 
