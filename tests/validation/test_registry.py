@@ -256,7 +256,7 @@ TEMPLATE = {"metadata": {"labels": LABELS}, "spec": GROUPED}
         ("batch/v1", "Job",
          {"manualSelector": True, "selector": {"matchLabels": LABELS},
           "template": {"metadata": {"labels": LABELS}, "spec": POD_SPEC},
-          "scheduling": {"schedulingPolicy": {}}},
+          "scheduling": {"schedulingPolicy": {"basic": {}}}},
          ["WorkloadWithJob"]),
         ("scheduling.k8s.io/v1beta1", "PodGroup",
          {"schedulingPolicy": {"basic": {}}, "preemptionPolicy": "Never",

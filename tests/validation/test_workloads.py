@@ -762,3 +762,68 @@ def test_a_policy_is_shown_as_kubernetes_shows_it() -> None:
         'Invalid spec.successPolicy: Invalid value: {"Rules":[{"SucceededIndexes":null,'
         '"SucceededCount":1}]}: requires indexed completion mode'
     )
+
+
+# --- the scheduling of jobs -----------------------------------------------------------------------
+
+GANG: Tree = {"gang": {"minCount": 2}}
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "expected"),
+    [
+        ({}, []),
+        ({"schedulingPolicy": GANG, "disruptionMode": {"all": {}}}, []),
+        ({"schedulingPolicy": {"gang": {}}}, []),
+        ({"schedulingPolicy": {}}, ["Invalid spec.scheduling.schedulingPolicy"]),
+        ({"schedulingPolicy": {"basic": {}, **GANG}}, ["Invalid spec.scheduling.schedulingPolicy"]),
+        (
+            {"schedulingPolicy": {"gang": {"minCount": 0}}},
+            ["Invalid spec.scheduling.schedulingPolicy.gang.minCount"],
+        ),
+        (
+            {"schedulingPolicy": {"gang": {"minCount": 9}}},
+            ["Invalid spec.scheduling.schedulingPolicy.gang.minCount"],
+        ),
+        ({"disruptionMode": {"single": {}, "all": {}}}, ["Invalid spec.scheduling.disruptionMode"]),
+        ({"disruptionMode": {"all": {}}}, ["Invalid spec.scheduling.disruptionMode"]),
+        (
+            {"schedulingConstraints": {"topology": [{"key": ""}]}},
+            ["Required spec.scheduling.schedulingConstraints.topology[0].key"],
+        ),
+        ({"resourceClaims": [{"name": "a"}]}, ["Invalid spec.scheduling.resourceClaims[0]"]),
+    ],
+)
+def test_the_scheduling_of_a_job_is_that_of_a_group(scheduling: Tree, expected: list[str]) -> None:
+    spec = {"parallelism": 3, "scheduling": scheduling}
+    assert [c.split(":")[0] for c in causes(create("Job", {"spec": spec}))] == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (None, {}, ["Invalid spec.scheduling: Invalid value: null: field cannot be set once"]),
+        ({}, None, ["Invalid spec.scheduling: Invalid value: null: field cannot be cleared"]),
+        ({"schedulingPolicy": GANG}, {"schedulingPolicy": {"gang": {"minCount": 1}}}, []),
+        (
+            {"schedulingPolicy": GANG},
+            {"schedulingPolicy": {"gang": None, "basic": {}}},
+            ["Invalid spec.scheduling.schedulingPolicy: Invalid value: null: the basic/gang"],
+        ),
+        (
+            {"schedulingPolicy": GANG},
+            {"disruptionMode": {"single": {}}},
+            ["Invalid spec.scheduling.disruptionMode: Invalid value: null: field is immutable"],
+        ),
+    ],
+)
+def test_only_the_size_of_a_gang_changes(
+    before: Tree | None, after: Tree | None, expected: list[str]
+) -> None:
+    labels = {"app": "a"}
+    spec: Tree = {"manualSelector": True, "selector": {"matchLabels": labels}, "parallelism": 2}
+    spec |= {"template": {"metadata": {"labels": labels}}, "scheduling": before}
+    found = causes(update("Job", {"spec": spec}, {"spec": {"scheduling": after}}))
+    assert len(found) == len(expected), found
+    for cause, text in zip(found, expected, strict=True):
+        assert cause.startswith(text)

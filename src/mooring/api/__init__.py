@@ -25,7 +25,6 @@ Types of the API groups
     scheduler_config, scheduler_plugin_args
                         the configuration file of the scheduler, and of its plugins
     kinds, catalogue    kinds by apiVersion and name; conversion to the stored version
-    deprecation         deprecated versions of kinds
 
 From text to objects and back
     documents           YAML and JSON with places

@@ -25,7 +25,7 @@ pod_security                  pod security levels, and what violates them (a pac
 pod_group, workload           PodGroup, CompositePodGroup, Workload; pod_group_fields they share
 apps                          Deployment, ReplicaSet, DaemonSet, StatefulSet
 pod_template                  rules of kinds with a pod template; template_defaults their defaults
-job                           Job; job_spec and job_status are its parts
+job                           Job; job_spec, job_scheduling and job_status are its parts
 cron_job                      CronJob
 service, service_defaults     Service
 endpoints                     EndpointSlice, Endpoints and ControllerRevision

@@ -12,6 +12,7 @@ from mooring.kit.cron_schedule import CronError, find_zone, parse_schedule
 from mooring.validation.errors import ErrorList, invalid, not_supported, required
 from mooring.validation.field_rules import not_negative, value_or
 from mooring.validation.job import JobStrategy, default_failure_policy
+from mooring.validation.job_scheduling import validate_scheduling_changes
 from mooring.validation.job_spec import validate_job_spec
 from mooring.validation.metadata import METADATA
 from mooring.validation.pod.warnings import template_warnings
@@ -71,7 +72,10 @@ class CronJobStrategy(ObjectStrategy[CronJob]):
 
     def validate_update(self, new: CronJob, old: CronJob, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything; a name that is too long stays."""
-        return self.validate_metadata_update(new, old) + _validate_spec(new.spec, old.spec)
+        found = self.validate_metadata_update(new, old) + _validate_spec(new.spec, old.spec)
+        now, was = (each.spec.job_template.spec.scheduling for each in (new, old))
+        path = SPEC.child("jobTemplate", "spec", "scheduling")
+        return found + validate_scheduling_changes(now, was, path)
 
     def warnings_on_create(self, new: CronJob) -> list[str]:
         """Return warnings about the template of the pods."""

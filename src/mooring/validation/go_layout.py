@@ -58,6 +58,11 @@ def internal_form(tree: Mapping[str, Json], name: str) -> dict[str, Json]:
     return _struct(tree, name if "." in name else f"core/v1.{name}")
 
 
+def internal_policy(policy: Json, name: str) -> Json:
+    """Return a policy of a job in Kubernetes' internal form; anything else as it is."""
+    return internal_form(policy, f"batch/v1.{name}") if isinstance(policy, dict) else policy
+
+
 def _struct(tree: Mapping[str, Json], type_name: str) -> dict[str, Json]:
     shown: dict[str, Json] = {}
     is_object = False

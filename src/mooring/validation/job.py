@@ -21,8 +21,9 @@ from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, invalid, required
 from mooring.validation.field_rules import unchanged, value_or
-from mooring.validation.go_layout import internal_form
-from mooring.validation.job_spec import INDEXED, shown_policy, validate_job_spec
+from mooring.validation.go_layout import internal_form, internal_policy
+from mooring.validation.job_scheduling import validate_scheduling_changes
+from mooring.validation.job_spec import INDEXED, validate_job_spec
 from mooring.validation.job_status import validate_job_status
 from mooring.validation.metadata import IMMUTABLE, METADATA
 from mooring.validation.pod_template import TemplateStrategy
@@ -97,10 +98,12 @@ class JobStrategy(TemplateStrategy[Job]):
                 found.append(
                     invalid(
                         SPEC.child(name),
-                        shown_policy(value, f"{name[0].upper()}{name[1:]}"),
+                        internal_policy(value, f"{name[0].upper()}{name[1:]}"),
                         IMMUTABLE,
                     )
                 )
+        scheduling = (spec.scheduling, before.scheduling)
+        found += validate_scheduling_changes(*scheduling, SPEC.child("scheduling"))
         return found + _validate_name(new)
 
     def validate_status(self, new: Job, old: Job) -> ErrorList:

@@ -24,7 +24,8 @@ from mooring.validation.errors import (
     too_many,
 )
 from mooring.validation.field_rules import each_invalid, label_name, not_negative
-from mooring.validation.go_layout import internal_form
+from mooring.validation.go_layout import internal_policy
+from mooring.validation.job_scheduling import validate_scheduling
 from mooring.validation.pod_template import validate_matching, validate_template
 
 NON_INDEXED = "NonIndexed"
@@ -52,7 +53,7 @@ def validate_job_spec(spec: JobSpec, path: Path, *, is_template: bool = False) -
     if spec.success_policy is not None:
         found += validate_success_policy(spec, path.child("successPolicy"))
     found += _validate_replacement(spec, path.child("podReplacementPolicy"))
-    found += _validate_gang(spec, path.child("scheduling", "schedulingPolicy", "gang", "minCount"))
+    found += validate_scheduling(spec, path.child("scheduling"))
     found += validate_template(spec.template, path.child("template"))
     found += _validate_restarts(spec, path.child("template", "spec", "restartPolicy"))
     if spec.selector is None and not is_template:
@@ -101,17 +102,6 @@ def _validate_replacement(spec: JobSpec, path: Path) -> ErrorList:
     if policy is None or policy in supported:
         return []
     return [not_supported(path, policy, supported)]
-
-
-def _validate_gang(spec: JobSpec, path: Path) -> ErrorList:
-    """Validate that the gang is not larger than the parallelism."""
-    parallelism = 1 if spec.parallelism is None else spec.parallelism
-    scheduling: Any = spec.scheduling
-    match scheduling:
-        case {"schedulingPolicy": {"gang": {"minCount": int(count)}}} if count > parallelism:
-            detail = f"must not be greater than parallelism ({parallelism})"
-            return [invalid(path, count, detail)]
-    return []
 
 
 def _validate_restarts(spec: JobSpec, path: Path) -> ErrorList:
@@ -291,15 +281,12 @@ def _validate_patterns(patterns: list[Any], path: Path) -> ErrorList:
 # --- successes ----------------------------------------------------------------------------
 
 
-def shown_policy(policy: Any, name: str) -> Any:
-    """Return a policy as Kubernetes shows it in errors; anything else as it is."""
-    return internal_form(policy, f"batch/v1.{name}") if isinstance(policy, dict) else policy
-
-
 def validate_success_policy(spec: JobSpec, path: Path) -> ErrorList:
     """Validate the success policy."""
     if spec.completion_mode != INDEXED:
-        return [invalid(path, shown_policy(spec.success_policy, "SuccessPolicy"), _NEEDS_INDEXES)]
+        return [
+            invalid(path, internal_policy(spec.success_policy, "SuccessPolicy"), _NEEDS_INDEXES)
+        ]
     rules, place = _rules(spec.success_policy), path.child("rules")
     found: ErrorList = []
     if not rules:

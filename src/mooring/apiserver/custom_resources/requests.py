@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from mooring.api.apiextensions import GROUP, TERMINATING
+from mooring.api.built_in_kinds import deprecation_of
 from mooring.api.codec import decode_tree, dotted
-from mooring.api.deprecation import deprecation_of
 from mooring.api.documents import KUBERNETES
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import Place, root
