@@ -137,7 +137,8 @@ def test_a_patch_of_something_else_changes_its_form_as_in_kubernetes(
     client: Client, media: str, patch: Any, expected: bytes
 ) -> None:
     posted(client, PROTOBUF, with_parameters(device_class()))
-    reply = client.patch(f"{CLASSES}/gpu?fieldManager=me&force=true", patch, media)
+    force = "&force=true" if media == APPLY_PATCH else ""
+    reply = client.patch(f"{CLASSES}/gpu?fieldManager=me{force}", patch, media)
     assert (reply.status, reply.json["metadata"]["labels"]) == (200, {"a": "b"})
     assert seen(client) == expected
 

@@ -42,7 +42,7 @@ def test_verbs_and_scopes_are_kubernetes(client: Client) -> None:
         f"PATCH {what} resource apiserver 200": 1,
         f"APPLY {what} resource apiserver 201": 1,
         f"DELETE All {what} resource apiserver 200": 1,
-        f"DELETE invalid {what} resource apiserver 400": 1,
+        f"DELETE invalid {what} resource apiserver 422": 1,
         f"DELETECOLLECTION {what} cluster apiserver 200": 1,
         "GET apiserver 200": 1,
     }

@@ -150,7 +150,7 @@ CHANGES: list[tuple[str, Tree, list[str]]] = [
     ("StorageClass", {"reclaimPolicy": "Retain"}, [f"Invalid reclaimPolicy: {IMMUTABLE}"]),
     ("StorageClass", {"volumeBindingMode": "WaitForFirstConsumer"}, ["Invalid volumeBindingMode"]),
     ("EndpointSlice", {"addressType": "FQDN"}, [f"Invalid addressType: {IMMUTABLE}"]),
-    ("ControllerRevision", {"data": {"b": 1}}, [f"Invalid data: {IMMUTABLE}"]),
+    ("ControllerRevision", {"data": {"a": 2}}, ['Invalid data: Invalid value: {"a":2}: field']),
 ]
 
 

@@ -12,7 +12,6 @@ from mooring.api.apps import ControllerRevision
 from mooring.api.core.service import Endpoints
 from mooring.api.discovery import FQDN, IPV4, IPV6, Endpoint, EndpointPort, EndpointSlice
 from mooring.api.field_path import Path, root
-from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import (
     ErrorList,
     duplicate,
@@ -28,6 +27,7 @@ from mooring.validation.field_rules import (
     node_name,
     not_negative,
     subdomain,
+    unchanged,
     value_or,
 )
 from mooring.validation.metadata import IMMUTABLE
@@ -202,20 +202,22 @@ class ControllerRevisionStrategy(ObjectStrategy[ControllerRevision]):
 
     rechecks_metadata = True
 
-    def validate_fields(self, new: ControllerRevision) -> ErrorList:
-        """Validate data and number."""
-        found = not_negative(new.revision, root("revision"))
+    def validate(self, new: ControllerRevision, context: Context) -> ErrorList:
+        """Validate everything; a new revision needs data."""
+        found = super().validate(new, context)
         if not isinstance(new.data, dict):
             is_missing = new.data is None
             detail = "data is mandatory" if is_missing else "data must be a valid JSON object"
             found.append(required(root("data"), detail))
         return found
 
+    def validate_fields(self, new: ControllerRevision) -> ErrorList:
+        """Validate the number."""
+        return not_negative(new.revision, root("revision"))
+
     def validate_changes(self, new: ControllerRevision, old: ControllerRevision) -> ErrorList:
         """Validate that the data is unchanged."""
-        return (
-            [] if semantic_equal(new.data, old.data) else [invalid(root("data"), None, IMMUTABLE)]
-        )
+        return unchanged(new.data, old.data, root("data"))
 
 
 ENDPOINT_STRATEGIES: Mapping[str, Strategy[Any]] = {

@@ -325,7 +325,7 @@ def _validate_capacity(capacity: ResourceList, path: Path) -> ErrorList:
     found: ErrorList = [] if capacity else [required(path)]
     if set(capacity) != {"storage"}:
         shown = {name: str(capacity[name]) for name in sorted(capacity)}
-        found.append(not_supported(path, shown or None, ("storage",)))
+        found.append(not_supported(path, shown, ("storage",)))
     for name, amount in capacity.items():
         if amount.sign <= 0:
             found.append(invalid(path.key(name), str(amount), "must be greater than zero"))
