@@ -15,7 +15,7 @@ from mooring.api.gates import Gates
 from mooring.api.meta import OwnerReference
 from mooring.api.timestamp import Timestamp
 from mooring.insight.answer.live_case import Fleets
-from mooring.insight.answer.summary import PendingSummary
+from mooring.insight.answer.summary import REMEMBERED_BYTES_MAX, PendingSummary
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.scheduler.scheduling_cycle import Pending, schedule
@@ -172,6 +172,27 @@ def test_without_time_there_is_no_answer_and_later_there_is() -> None:
     assert not all(found)
     clock.s, clock.step_s = clock.s + 1000, 0.0
     assert said(summary, made, pending)
+
+
+def test_lines_of_pods_with_much_text_do_not_fill_the_memory() -> None:
+    made, clock = planned("node-selector-typo"), Clock()
+    pending, summary = waiting(made), PendingSummary(clock, GATES)
+
+    def with_text(label: str) -> Pending:
+        spec = replace(pending.pod.spec, node_selector={label: "x" * (REMEMBERED_BYTES_MAX // 2)})
+        return replace(pending, pod=replace(pending.pod, spec=spec))
+
+    large = [with_text(label) for label in ("a", "b", "c")]
+    for each in large:
+        said(summary, made, each)
+    clock.step_s = 1.0
+
+    def is_remembered(each: Pending) -> bool:
+        before_s = clock.s
+        said(summary, made, each)
+        return clock.s == before_s
+
+    assert [is_remembered(each) for each in reversed(large)] == [True, False, False]
 
 
 def test_devices_are_read_again_only_when_slices_change() -> None:

@@ -32,6 +32,7 @@ EACH_S: Final = 0.1
 SHARE: Final = 0.1  # of the time that summaries may take
 SAVED_S_MAX: Final = 1.0  # unused time, for when many pods come at once
 REMEMBERED_MAX: Final = 512
+REMEMBERED_BYTES_MAX: Final = 4 * 2**20  # of what tells pods apart
 FIX_LENGTH_MAX: Final = 200
 # Ages would change from line to line, and each change is written.
 _NO_TIME: Final = Timestamp.parse("1970-01-01T00:00:00Z")
@@ -58,7 +59,7 @@ class PendingSummary:
         self._clock, self._each_s = clock, each_s
         self._context = Context(gates=gates, now=_NO_TIME, extensions=extensions)
         self._saved_s, self._saved_at = SAVED_S_MAX, clock()
-        self._lines: LRU[Hashable, _Line] = LRU(REMEMBERED_MAX)
+        self._lines: LRU[Hashable, _Line] = LRU(REMEMBERED_MAX, REMEMBERED_BYTES_MAX)
         self._fleets = Fleets()
 
     def __call__(self, cluster: Cluster, pod: Pod, pending: Pending) -> str | None:
@@ -74,7 +75,8 @@ class PendingSummary:
             text = self._text(cluster, pending, lambda: self._over(begin_s))
         finally:
             self._saved_s -= self._clock() - begin_s
-        self._lines.put(key, _Line(text, cluster.changes))
+        size = cluster.signature(pod).text_bytes + len(pending.message)
+        self._lines.put(key, _Line(text, cluster.changes), size)
         return text
 
     def _has_time(self, now_s: float) -> bool:
