@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from gc import collect, get_objects
+from weakref import ref
+
 from mooring.scheduler.live.queue_entries import QueuedPodInfo
 from mooring.scheduler.live.queueing_hints import (
     DEVICES_CHANGED,
@@ -130,3 +133,50 @@ def test_what_happens_costs_by_kinds_and_not_by_pods() -> None:
         queue.fire([DEVICES_CHANGED], 20)
     counts = queue.counts()
     assert (counts["active"], counts["unschedulable"]) == (1, 1999)
+
+
+class Kind:
+    """A kind of pods that tells whether the queue still knows it."""
+
+
+def test_a_kind_is_forgotten_with_the_last_pod_that_waits() -> None:
+    queue = SchedulingQueue()
+    kind = Kind()
+    known = ref(kind)
+    for name in ("first", "second"):
+        put(queue, name)
+        queue.add_unschedulable(popped(queue, 0), DEVICE_WAITS, kind, 0)
+    del kind
+    queue.discard(("pod", "first"), "first", 1)
+    assert known() is not None
+    queue.discard(("pod", "second"), "second", 1)
+    assert known() is None
+
+
+def test_a_kind_is_forgotten_when_its_last_pod_is_tried_and_gets_a_node() -> None:
+    queue = SchedulingQueue()
+    kind: Kind | None = Kind()
+    known = ref(kind)
+    put(queue, "p")
+    queue.add_unschedulable(popped(queue, 0), DEVICE_WAITS, kind, 0)
+    queue.fire([DEVICES_CHANGED], 20)
+    queue.placed(popped(queue, 20), kind, 20)
+    kind = None
+    assert known() is None
+
+
+def test_pods_that_are_gone_leave_nothing_beside_one_that_waits() -> None:
+    queue = SchedulingQueue()
+    put(queue, "stays")
+    queue.add_unschedulable(popped(queue, 0), DEVICE_WAITS, "kind", 0)
+    before = entries_in_memory()
+    for number in range(100):
+        put(queue, f"p-{number}")
+        queue.add_unschedulable(popped(queue, 0), DEVICE_WAITS, "kind", 0)
+        queue.discard(("pod", f"p-{number}"), f"p-{number}", 0)
+    assert entries_in_memory() - before < 50
+
+
+def entries_in_memory() -> int:
+    collect()
+    return sum(isinstance(each, QueuedPodInfo) for each in get_objects())

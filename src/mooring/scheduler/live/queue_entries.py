@@ -48,9 +48,19 @@ class QueuedPodInfo(Struct, eq=False):
         return next((pod.metadata.namespace for pod in self.pods.values()), "")
 
 
+Row = tuple[int, float, int, QueuedPodInfo]  # priority, lower first; since; ticket
+
+
 class KindBucket(Struct, eq=False):
     """Unschedulable entries of one kind, the most important first."""
 
     events: frozenset[ClusterEvent] = frozenset()
-    heap: list[tuple[int, float, int, QueuedPodInfo]] = field(default_factory=list)
+    heap: list[Row] = field(default_factory=list)
+    count: int = 0  # of the entries that wait; the heap has old rows, too
     probe: QueuedPodInfo | None = None
+
+
+def row_waits(row: Row, kind: PodKind) -> bool:
+    """Return whether the entry of a row still waits, and not in another row."""
+    *_, ticket, entry = row
+    return entry.ticket == ticket and entry.queue == UNSCHEDULABLE and entry.kind == kind

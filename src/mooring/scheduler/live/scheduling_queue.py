@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 
 from mooring.api.core.pod import Pod
@@ -38,9 +38,12 @@ from mooring.scheduler.live.queue_entries import (
     PodKind,
     QueuedPodInfo,
     QueueKey,
+    Row,
+    row_waits,
 )
 from mooring.scheduler.live.queueing_hints import ClusterEvent, QueueingHints
 
+OLD_ROWS_MAX = 16  # of a heap, beside as many as wait
 LOOKS_MAX = 16  # entries of a kind that are checked for one that need not back off
 
 
@@ -115,6 +118,7 @@ class SchedulingQueue:
         entry.tries += 1
         if entry.probes is not None and (bucket := self._buckets.get(entry.probes)) is not None:
             bucket.probe = None
+            self._tidy(entry.probes, bucket)
         return entry
 
     def placed(self, entry: QueuedPodInfo, kind: PodKind | None, now_s: float) -> None:
@@ -321,6 +325,7 @@ class SchedulingQueue:
             bucket = self._buckets[kind] = KindBucket()
         self._set_events(kind, bucket, hints.shared)
         entry.ticket = next(self._tickets)
+        bucket.count += 1
         heappush(bucket.heap, (-entry.priority, entry.since_s, entry.ticket, entry))
 
     def _unlisten(self, entry: QueuedPodInfo) -> None:
@@ -329,7 +334,19 @@ class SchedulingQueue:
             waiting.pop(entry.key, None)
             if not waiting:
                 del self._waiting[event]
-        entry.events, entry.kind = frozenset(), None
+        kind, entry.events, entry.kind = entry.kind, frozenset(), None
+        if kind is not None and (bucket := self._buckets.get(kind)) is not None:
+            bucket.count -= 1
+            self._tidy(kind, bucket)
+
+    def _tidy(self, kind: PodKind, bucket: KindBucket) -> None:
+        """Forget a kind of which none waits, and old rows if most are old."""
+        if not bucket.count and bucket.probe is None:
+            self._set_events(kind, bucket, frozenset())
+            del self._buckets[kind]
+        elif len(bucket.heap) > 2 * bucket.count + OLD_ROWS_MAX:
+            bucket.heap = [row for row in bucket.heap if row_waits(row, kind)]
+            heapify(bucket.heap)
 
     def _set_events(
         self, kind: PodKind, bucket: KindBucket, events: frozenset[ClusterEvent]
@@ -349,28 +366,23 @@ class SchedulingQueue:
         bucket = self._buckets.get(kind)
         if bucket is None or (bucket.probe is not None and bucket.probe.queue != OUT):
             return
-        entry = self._best(bucket, kind, now_s)
-        if entry is None:
-            self._set_events(kind, bucket, frozenset())
-            del self._buckets[kind]
-            return
-        self._activate(entry, now_s)
-        entry.probes = kind
-        bucket.probe = entry
+        bucket.probe = entry = self._best(bucket, kind, now_s)
+        if entry is not None:
+            self._activate(entry, now_s)
+            entry.probes = kind
+        self._tidy(kind, bucket)
 
     def _best(self, bucket: KindBucket, kind: PodKind, now_s: float) -> QueuedPodInfo | None:
         """Take the first entry of a kind, or one of the first that need not back off."""
-        seen: list[tuple[int, float, int, QueuedPodInfo]] = []
+        seen: list[Row] = []
         found = None
         while bucket.heap and found is None and len(seen) < LOOKS_MAX:
             row = heappop(bucket.heap)
-            *_, ticket, entry = row
-            if entry.ticket != ticket or entry.queue != UNSCHEDULABLE or entry.kind != kind:
-                continue
-            if entry.backoff_until_s > now_s:
-                seen.append(row)
-            else:
-                found = entry
+            if row_waits(row, kind):
+                if row[3].backoff_until_s > now_s:
+                    seen.append(row)
+                else:
+                    found = row[3]
         if found is None and seen:
             found = seen.pop(0)[3]
         for row in seen:
