@@ -40,7 +40,6 @@ from msgspec.structs import replace
 
 from mooring.api.catalogue import to_hub
 from mooring.api.core import Namespace, Pod, Service
-from mooring.api.field_path import root
 from mooring.api.gates import Gate, Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, ResourceClaim
@@ -91,7 +90,6 @@ from mooring.apiserver.worker_threads import (
 )
 from mooring.kit.bulkhead import keep_running
 from mooring.kit.metrics import Family
-from mooring.validation.pod.resources import validate_resources
 from mooring.validation.pod_security import PodSecurityConfiguration
 from mooring.validation.registry import (
     CONFLICT,
@@ -284,14 +282,6 @@ async def admit_changed(
     )
 
 
-def _with_valid_limits(request: ResourceRequest, new: Pod, old: Pod) -> Pod:
-    """Return a pod with the defaults of limit ranges, or raise why they do not suit it."""
-    found = [] if new is old else validate_resources(new.spec, root("spec"))
-    if found:
-        raise invalid(request.resource.about, new.metadata.name, found)
-    return new
-
-
 # --- plugins --------------------------------------------------------------------------------------
 
 
@@ -366,8 +356,7 @@ class AdmissionPlugins:
         if isinstance(new, Pod):
             new = await self._runtimes.admit(request, new, is_valid=is_valid)
         if is_valid and isinstance(new, Pod):
-            limited = await self._limits.mutate(request, new)
-            return _with_valid_limits(request, limited, new)
+            return await self._limits.mutate(request, new)
         if is_valid and isinstance(new, Service):
             return self.services.allocate(new, is_trial=request.is_dry_run)
         return self._storage.admit(new) if is_valid else new

@@ -15,12 +15,14 @@ from mooring.api.core.limit_range import LimitRange, LimitRangeItem
 from mooring.api.core.persistent_volume import PersistentVolumeClaim
 from mooring.api.core.pod import Container, Pod, PodSpec, resources_at_once
 from mooring.api.core.resources import ResourceList
+from mooring.api.field_path import root
 from mooring.api.quantity import Quantity
 from mooring.apiserver.admission.cache import AdmissionCache
-from mooring.apiserver.http.status import forbidden
+from mooring.apiserver.http.status import forbidden, invalid
 from mooring.apiserver.verbs.resource_request import ResourceRequest
 from mooring.apiserver.worker_threads import WorkerThreads
-from mooring.validation.pod.resources import qos_class
+from mooring.validation.errors import ErrorList
+from mooring.validation.pod.resources import qos_class, validate_resources
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
 BOUND_BYTES: Final = 10  # of an input that takes as long as one bound of one container
@@ -36,12 +38,15 @@ class LimitRanger:
         self._workers = workers
 
     async def mutate(self, request: ResourceRequest, pod: Pod) -> Pod:
-        """Return a new pod with default requests and limits."""
+        """Return a new pod with default requests and limits, or raise why these do not suit it."""
         ranges = self._of(pod.metadata.namespace)
         if not ranges:
             return pod
         size = _size(ranges, pod)
-        return await self._workers.run(request.user.name, size, _with_all_defaults, pod, ranges)
+        new, faults = await self._workers.run(request.user.name, size, _defaulted, pod, ranges)
+        if faults:
+            raise invalid(request.resource.about, pod.metadata.name, faults)
+        return new
 
     async def validate(self, request: ResourceRequest, new: object, old: object) -> None:
         """Raise 403 if a pod or claim exceeds a bound; only new and resized pods can."""
@@ -93,10 +98,12 @@ def _first_faults(new: Pod | PersistentVolumeClaim, ranges: list[LimitRange]) ->
 # --- defaults ----------------------------------------------------------------------------------
 
 
-def _with_all_defaults(pod: Pod, ranges: list[LimitRange]) -> Pod:
+def _defaulted(pod: Pod, ranges: list[LimitRange]) -> tuple[Pod, ErrorList]:
+    """Return a pod with the defaults of all ranges, and what is wrong with them."""
+    new = pod
     for each in ranges:
-        pod = _with_defaults(pod, each)
-    return pod
+        new = _with_defaults(new, each)
+    return new, [] if new is pod else validate_resources(new.spec, root("spec"))
 
 
 def _with_defaults(pod: Pod, limit_range: LimitRange) -> Pod:
