@@ -65,6 +65,16 @@ def test_it_names_the_cause_and_a_fix_that_was_tried() -> None:
     assert re.search(r"\. Fix: request gpu: .*memory.* → n1\.$", line), line
 
 
+def test_nobody_is_told_to_wait_in_vain() -> None:
+    made = planned("held-and-never-together")
+    line = said(PendingSummary(Clock(), GATES), made, waiting(made)) or ""
+    assert "in use by" in line
+    assert "Fix" not in line
+    made = planned("all-in-use-but-fewer")
+    line = said(PendingSummary(Clock(), GATES), made, waiting(made)) or ""
+    assert "Fix" in line
+
+
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_the_cluster_stays_as_it_is(name: str) -> None:
     made = planned(name, *bare_nodes(3))

@@ -72,7 +72,7 @@ from mooring.insight.answer.preconditions.waits import (
     unknown_runtime_class,
     unscheduled,
 )
-from mooring.insight.answer.waiting import WAITING, fixes_for_later, waits_in_vain
+from mooring.insight.answer.waiting import MORE_OF_THE_SAME, WAITING, fixes_for_later, waits_in_vain
 from mooring.insight.explain.pods import Explanation, explain
 from mooring.insight.explain.report import distance
 from mooring.insight.explain.trials import EFFORT, Effort
@@ -134,7 +134,7 @@ def _answer(case: Case) -> Answer:
     if finding.kind in WAITING and any(fix.rank is FixRank.FREE for fix in fixes):
         for lasting in _guarded(case, waits_in_vain(case, _findings)):
             cause = lasting.cause if case.is_new else cause
-            fixes = [fix for fix in fixes if fix.rank is not FixRank.FREE] + [*lasting.fixes]
+            fixes = [*(f for f in fixes if f.rank not in MORE_OF_THE_SAME), *lasting.fixes]
     if not any(_is_enough(fix) for fix in fixes):
         for several in _guarded(case, combined(case, findings, _findings)):
             cause, fixes = several.cause if case.is_new else cause, [several.fix, *fixes]

@@ -20,6 +20,7 @@ from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.answer import first_finding
 from mooring.insight.answer.finding import Finding, FixRank
 from mooring.insight.answer.live_case import Fleets, LiveCase
+from mooring.insight.answer.waiting import MORE_OF_THE_SAME, WAITING, is_in_vain
 from mooring.insight.explain.pods import Explanation
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.explain.verdicts import look_at_nodes
@@ -119,6 +120,8 @@ def _fix(case: LiveCase, finding: Finding) -> str:
     """Return the best proposal that is advice, or a change that helps; "" if there is none."""
     for proposal in sorted(finding.proposals, key=lambda each: each.rank):
         if proposal.rank is FixRank.GIVE_UP or len(proposal.text) > FIX_LENGTH_MAX:
+            continue
+        if proposal.rank in MORE_OF_THE_SAME and finding.kind in WAITING and is_in_vain(case):
             continue
         if not proposal.changes:
             if proposal.rank is not FixRank.LESS:

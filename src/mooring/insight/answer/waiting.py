@@ -29,8 +29,9 @@ CLAIMS_MAX: Final = 2_000  # that are released; a larger cluster has many nodes 
 PROPOSALS_MAX: Final = 6
 THEN: Final = "; then wait until enough devices are free"
 BESIDES: Final = "; besides, devices are in use now"
-# Causes for which other pods are waited for.
+# Causes for which other pods are waited for, and what is advised then.
 WAITING: Final = (CauseKind.DEVICES_IN_USE, CauseKind.CONSTRAINT, CauseKind.CONTENTION)
+MORE_OF_THE_SAME: Final = (FixRank.FREE, FixRank.HARDWARE)
 # What no other pod can end by leaving.
 _LASTING: Final = (
     CauseKind.NO_DEVICE,
@@ -49,6 +50,15 @@ class Lasting(NamedTuple):
 
     cause: str
     fixes: Sequence[Fix]
+
+
+def is_in_vain(case: Case) -> bool:
+    """Return whether the nearest node has too few devices even with all its claims released."""
+    short = [each for each in case.explanation.verdicts if each.diagnosis is not None]
+    diagnosis = min(short, key=distance).diagnosis if short else None
+    if diagnosis is None or diagnosis.obstacles.holders_left_out:
+        return False
+    return diagnosis.is_impossible_when_free()
 
 
 def waits_in_vain(case: Case, find: Find) -> Iterator[Lasting]:

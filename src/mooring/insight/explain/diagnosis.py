@@ -35,7 +35,7 @@ from mooring.insight.explain.fixes import (
     single_fixes,
 )
 from mooring.insight.explain.funnel import Funnels, funnels
-from mooring.insight.explain.situation import Situation
+from mooring.insight.explain.situation import FreeClaim, Situation
 from mooring.insight.explain.trials import EFFORT, Effort, TrialKind, Trials
 
 
@@ -94,6 +94,12 @@ class Diagnosis:
     def fixes(self) -> tuple[Fix, ...]:
         """Changes that help, the nearest first."""
         return self._explained[1]
+
+    def is_impossible_when_free(self) -> bool:
+        """Return whether the claims could not be allocated if the node's others were released."""
+        self._trials.begin(self._renew())
+        released = [FreeClaim(*key) for key in self.obstacles.holders]
+        return self._trials.is_possible(released) is False
 
     @property
     def trials(self) -> int:
