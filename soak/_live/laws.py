@@ -285,9 +285,10 @@ class Laws:
             for pod in self._objects.list(Pod)
             if group_name(pod) == name and pod.status.phase not in OVER
         ]
-        nodes = tuple(pod.spec.node_name for pod in members if pod.spec.node_name)
+        placed = tuple(pod for pod in members if pod.spec.node_name)
+        nodes = tuple(pod.spec.node_name for pod in placed)
         own = tuple(pod for pod in waiting if group_name(pod) == name)
-        return Gang(group, own, scheduled=len(nodes), existing=len(members), nodes=nodes)
+        return Gang(group, own, len(nodes), len(members), nodes=nodes, placed=placed)
 
     # --- when all is over -----------------------------------------------------------------------
 
