@@ -10,7 +10,7 @@ from mooring.client.writes import Create, Patch, RecordEvent, Update, Write
 from tests.scheduler.live.fakeserver import FakeServer, ServerError
 from tests.scheduler.live.harness import Rig, check_devices
 from tests.scheduler.makers import node, pod
-from tests.scheduler.scenes import claim, device_class, slice_of, user
+from tests.scheduler.scenes import claim, device_class, only_on, slice_of, user
 
 RESOURCE = "example.com/gpu"
 
@@ -103,6 +103,23 @@ def test_claims_of_a_pod_that_another_scheduler_works_at_are_left_as_they_are() 
         assert [each.name for each in one.claim(name).status.reserved_for] == ["p"]
     one.run(for_s=30)
     assert one.node_of("p") == "node-1"
+
+
+def test_the_same_device_for_another_node_is_another_allocation() -> None:
+    """A pool was published anew for another node, and another scheduler gave the device there."""
+    made = server(claim("c"), user("p", "c"))
+    rig = Rig(made)
+    while rig.hear() or rig.decide():
+        pass
+    other = claim("c", has=[("node-1", "gpu-0")], reserved=["p"], at=only_on("node-9")).status
+    assert other.allocation is not None
+    made.put(replace(made.get(ResourceClaim, "c"), status=other))
+    rig.run(for_s=30)
+    assert "allocated elsewhere" in rig.told("FailedScheduling")[0]
+    assert rig.node_of("p") == "node-1"
+    found = rig.claim("c").status.allocation
+    assert found is not None
+    assert found.node_selector != other.allocation.node_selector
 
 
 def test_a_pod_that_got_a_node_meanwhile_keeps_its_claims() -> None:

@@ -314,7 +314,10 @@ def _reread(store: ClaimStore, key: ClaimKey) -> Steps[None]:
 
 
 def _is_same(one: AllocationResult, other: AllocationResult | None) -> bool:
-    return other is not None and one.devices == other.devices
+    """Return whether allocations have the same devices, for the same nodes."""
+    if other is None:
+        return False
+    return one.devices == other.devices and one.node_selector == other.node_selector
 
 
 def _is_same_owner(stored: ResourceClaim, claim: ResourceClaim) -> bool:
