@@ -9,7 +9,7 @@ from mooring.api.gates import Gates
 from mooring.api.resource.v1 import FINALIZER, ResourceClaim, ResourceClaimTemplate
 from mooring.api.scheduling import PodGroup
 from mooring.client.indexer import Indexer
-from mooring.client.writes import Apply, Create, Delete, Target, Update
+from mooring.client.writes import Apply, Create, Delete, RequeueAfter, Target, Update
 from mooring.controllers.controller import (
     NO_ANSWERS,
     DeletedUIDs,
@@ -19,7 +19,7 @@ from mooring.controllers.controller import (
 )
 from mooring.controllers.metrics import ClaimMetrics
 from mooring.controllers.resource_claim_entries import prepare
-from mooring.controllers.resource_claim_releases import plan_claim
+from mooring.controllers.resource_claim_releases import UNSEEN_AGAIN_S, plan_claim
 from mooring.controllers.resource_claims import PodClaimController, plan_pod
 from mooring.kit.metrics import exposition
 from tests.claims import parts
@@ -353,9 +353,10 @@ def test_server_is_asked_for_consumers_that_were_never_seen() -> None:
     asks = plan_claim(objects, key, NO_ANSWERS, gates=ALL, vanished=DeletedUIDs())
     assert asks == [Lookup(Pod, "ns", "p"), Lookup(PodGroup, "ns", "g")]
     there = {asks[0]: parts.pod(), asks[1]: None}
-    (step,) = plan_claim(objects, key, there, gates=ALL, vanished=DeletedUIDs())  # type: ignore[arg-type]
+    step, later = plan_claim(objects, key, there, gates=ALL, vanished=DeletedUIDs())  # type: ignore[arg-type]
     assert isinstance(step, Update)
     assert [each.name for each in step.value.status.reserved_for] == ["p"]
+    assert later == RequeueAfter(key, UNSEEN_AGAIN_S), "p may go before it was seen"
 
 
 def test_consumers_that_were_seen_to_go_are_not_asked_for() -> None:

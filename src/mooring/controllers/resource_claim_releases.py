@@ -2,7 +2,7 @@
 
 `mooring.claims.reservations` decides what to release. If the informers do not have a pod and have
 not seen its deletion, the server is asked: a reservation that is removed too early could give a
-device two owners.
+device two owners. A claim whose consumer only the server knows is looked at again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mooring.claims.reservations import (
     unprotected,
 )
 from mooring.client.indexer import Indexer, ObjectKey, object_key
-from mooring.client.writes import Delete, Target, Update
+from mooring.client.writes import Delete, RequeueAfter, Target, Update
 from mooring.controllers import resource_claim_entries
 from mooring.controllers.controller import (
     Answers,
@@ -41,6 +41,8 @@ from mooring.controllers.controller import (
     Step,
 )
 from mooring.controllers.resource_claim_entries import SOURCE
+
+UNSEEN_AGAIN_S = 10.0
 
 
 def plan_claim(
@@ -60,7 +62,7 @@ def plan_claim(
             return [_ask(namespace, each) for each in consumers]
         case stale:
             steps = release_steps(claim, stale, _owner(objects, claim))
-            return list(_writes(claim, steps))
+            return [*_writes(claim, steps), *_later(objects, claim, answers)]
 
 
 def _writes(claim: ResourceClaim, steps: Iterable[reservations.ReleaseStep]) -> Iterator[Step]:
@@ -74,6 +76,20 @@ def _writes(claim: ResourceClaim, steps: Iterable[reservations.ReleaseStep]) -> 
                 yield Update(claim)
             case reservations.DeleteClaim():
                 yield Delete(Target.of(claim))
+
+
+def _later(objects: Indexer, claim: ResourceClaim, answers: Answers) -> Iterator[Step]:
+    """Look again at a claim of which only the server knows a consumer.
+
+    The consumer may go before the informers see it: then no change of it is ever told.
+    """
+    namespace = claim.metadata.namespace
+    asks = (_ask(namespace, each) for each in claim.status.reserved_for)
+    if any(
+        answers.get(ask) is not None and objects.get(ask.struct, namespace, ask.name) is None
+        for ask in asks
+    ):
+        yield RequeueAfter(object_key(claim), UNSEEN_AGAIN_S)
 
 
 def _known(
