@@ -117,6 +117,14 @@ def test_shares_fit_as_long_as_there_is_capacity() -> None:
     assert told(rivals(nic), *claims) == {"three": "two"}
 
 
+def test_where_nobody_knows_the_capacity_the_later_share_gives_way() -> None:
+    """The pool vanished: a pod that is bound now might have more than there was."""
+    one, two = sharing("one", "4"), sharing("two", "4")
+    assert told(rivals(), one, two) == {"two": "one"}
+    used = DoubleAllocations(is_used=lambda _: True)
+    assert told(used, one, two) == {}, "their pods run"
+
+
 def test_parts_of_one_device_fit_as_long_as_there_are_counters() -> None:
     def part(name: str, amount: str) -> dict[str, Any]:
         consumed = [{"counterSet": "set", "counters": {"memory": {"value": amount}}}]

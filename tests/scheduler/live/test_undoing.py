@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mooring.api.core.pod import Pod
+from mooring.api.core.pod import Pod, PodResourceClaimStatus
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
 from mooring.client.writes import Create, Patch, RecordEvent, Update, Write
 from tests.scheduler.live.fakeserver import FakeServer, ServerError
@@ -13,6 +13,7 @@ from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import claim, device_class, only_on, slice_of, user
 
 RESOURCE = "example.com/gpu"
+OWNED = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "default/p", "controller": True}
 
 
 def server(*objects: object) -> FakeServer:
@@ -120,6 +121,27 @@ def test_the_same_device_for_another_node_is_another_allocation() -> None:
     found = rig.claim("c").status.allocation
     assert found is not None
     assert found.node_selector != other.allocation.node_selector
+
+
+def test_a_pod_that_got_another_claim_meanwhile_is_bound_with_that_one() -> None:
+    """Controllers that overlap may both create a claim for a pod; the last one named counts."""
+    made = server(claim("first", ownerReferences=[OWNED]), claim("second", ownerReferences=[OWNED]))
+    entry = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
+    made.put(naming(pod("p", resourceClaims=entry), "first"))
+    rig = Rig(made)
+    while rig.hear() or rig.decide():
+        pass
+    made.put(naming(made.get(Pod, "p"), "second"))
+    rig.hear()
+    rig.run(for_s=30)
+    assert rig.node_of("p") == "node-1"
+    assert rig.claim("second").status.allocation is not None
+    assert "other claims in the meantime" in rig.told("FailedScheduling")[0]
+
+
+def naming(found: Pod, name: str) -> Pod:
+    names = (PodResourceClaimStatus(name="gpu", resource_claim_name=name),)
+    return replace(found, status=replace(found.status, resource_claim_statuses=names))
 
 
 def test_a_pod_that_got_a_node_meanwhile_keeps_its_claims() -> None:

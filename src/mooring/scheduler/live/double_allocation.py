@@ -148,10 +148,10 @@ class DoubleAllocations:
     # --- shares ---------------------------------------------------------------------------------
 
     def _is_short(self, device: DeviceKey, key: ClaimKey, earlier: list[ClaimKey]) -> bool:
-        """Return whether a device has too little for a claim's shares beside earlier ones."""
+        """Return whether a device may have too little for a claim's shares beside earlier ones."""
         found = self._find(device)
-        if found is None:
-            return False
+        if found is None:  # It is not published any more, so nobody knows.
+            return not self._is_used(key)
         total: NanoAmounts = {}
         for each in (*earlier, key):
             for result in self._results[each]:

@@ -18,7 +18,7 @@ from mooring.api.codec import to_tree
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference
 from mooring.claims import pod_consumer
-from mooring.claims.pod_claims import group_name
+from mooring.claims.pod_claims import claim_names, group_name
 from mooring.claims.reservations import is_group_consumer, is_reserved_for
 from mooring.client.writes import Patch, RecordEvent, Target
 from mooring.scheduler import binding_conditions
@@ -85,6 +85,7 @@ def pre_bind(context: BindContext, reservation: Reservation, written: WrittenPar
         yield from _await_devices(context, reservation)
         for claim in reservation.claims:
             _check_reserved(cache, claim, pod)
+        _check_names(cache, pod)
     except PodGoneError:
         raise
     except BindError as error:
@@ -127,6 +128,13 @@ def _check_first(cache: AssumeCache, key: ClaimKey) -> None:
     if (first := cache.first_owner(key)) is not None:
         text = f"claim {'/'.join(key)} lost its devices to claim {'/'.join(first)}"
         raise DoubleAllocationError(text)
+
+
+def _check_names(cache: AssumeCache, pod: Pod) -> None:
+    """Raise BindError if the pod got other claims: controllers that overlap may create two."""
+    newest = cache.pods.get(pod_key(pod))
+    if newest is not None and claim_names(newest) != claim_names(pod):
+        raise BindError("the pod got other claims in the meantime")
 
 
 def _check_reserved(cache: AssumeCache, claim: ResourceClaim, pod: Pod) -> None:
