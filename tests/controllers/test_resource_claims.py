@@ -359,6 +359,18 @@ def test_server_is_asked_for_consumers_that_were_never_seen() -> None:
     assert later == RequeueAfter(key, UNSEEN_AGAIN_S), "p may go before it was seen"
 
 
+def test_a_namesake_that_informers_still_have_does_not_release_the_claim_of_a_new_pod() -> None:
+    objects = Indexer()
+    prepare(objects)
+    objects.put(parts.pod(metadata={"uid": "older"}))
+    objects.put(parts.claim(status={"reservedFor": [parts.for_pod("p")]}))
+    key = ("ns", "shared")
+    (ask,) = plan_claim(objects, key, NO_ANSWERS, gates=ALL, vanished=DeletedUIDs())
+    assert ask == Lookup(Pod, "ns", "p")
+    steps = plan_claim(objects, key, {ask: parts.pod()}, gates=ALL, vanished=DeletedUIDs())
+    assert steps == [RequeueAfter(key, UNSEEN_AGAIN_S)]
+
+
 def test_consumers_that_were_seen_to_go_are_not_asked_for() -> None:
     objects = Indexer()
     prepare(objects)

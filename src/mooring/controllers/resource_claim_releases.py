@@ -84,12 +84,11 @@ def _later(objects: Indexer, claim: ResourceClaim, answers: Answers) -> Iterator
     The consumer may go before the informers see it: then no change of it is ever told.
     """
     namespace = claim.metadata.namespace
-    asks = (_ask(namespace, each) for each in claim.status.reserved_for)
-    if any(
-        answers.get(ask) is not None and objects.get(ask.struct, namespace, ask.name) is None
-        for ask in asks
-    ):
-        yield RequeueAfter(object_key(claim), UNSEEN_AGAIN_S)
+    for consumer in claim.status.reserved_for:
+        is_unseen = _cached(objects, namespace, consumer) is None
+        if is_unseen and answers.get(_ask(namespace, consumer)) is not None:
+            yield RequeueAfter(object_key(claim), UNSEEN_AGAIN_S)
+            return
 
 
 def _known(
@@ -102,13 +101,22 @@ def _known(
     """Return the known state of the pod or group that a claim is reserved for."""
     if consumer.uid in vanished:
         return Absent()
-    ask = _ask(namespace, consumer)
-    found = objects.get(ask.struct, namespace, consumer.name)
+    found = _cached(objects, namespace, consumer)
     if found is None:
+        ask = _ask(namespace, consumer)
         if ask not in answers:
             return Unknown()
         found = answers[ask]
     return _seen(found)
+
+
+def _cached(
+    objects: Indexer, namespace: str, consumer: ResourceClaimConsumerReference
+) -> Owner | None:
+    """Return the consumer as the informers have it; a namesake may be older, and be gone."""
+    ask = _ask(namespace, consumer)
+    found: Owner | None = objects.get(ask.struct, namespace, ask.name)
+    return found if found is not None and found.metadata.uid == consumer.uid else None
 
 
 def _seen(found: Owner | None) -> ConsumerState:
