@@ -162,8 +162,11 @@ class Connection:
         return LostError(str(error))
 
     def close(self) -> None:
-        """Close it, without waiting."""
-        self._writer.close()
+        """Close it, without waiting: also not until a server that reads nothing takes the rest."""
+        if self._writer.transport.get_write_buffer_size():
+            self.cut()
+        else:
+            self._writer.close()
 
     def cut(self) -> None:
         """Close it at once, whatever is under way."""

@@ -103,6 +103,7 @@ class WatchCase:
             await place.restart()
             connection = await Connection.open(await place.current())
             await prepare(connection)
+            connection.close()
             writers = [Writer(n, self._random(f"writer {n}")) for n in range(self.size.writers)]
             watchers = [self._watcher(place, n) for n in range(self.size.watchers)]
             async with asyncio.TaskGroup() as group:
