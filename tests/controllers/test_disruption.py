@@ -8,13 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from mooring.api.core import Pod
-from mooring.api.labels import read_selector
 from mooring.api.policy import PodDisruptionBudget
 from mooring.client.writes import Update
-from mooring.controllers import disruption
 from mooring.controllers.disruption import DisruptionController
 from mooring.controllers.replicasets import ReplicaSetController
-from tests.controllers.things import World, later, replica_set, thing
+from tests.controllers.things import World, counted_reads, later, replica_set, thing
 
 
 def budget(**spec: Any) -> Any:
@@ -58,16 +56,10 @@ def test_the_allowed_disruptions_follow_from_the_budget(
 def test_a_selector_is_read_once_however_many_pods_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    reads: list[Any] = []
-
-    def counted(selector: Any) -> Any:
-        reads.append(selector)
-        return read_selector(selector)
-
-    monkeypatch.setattr(disruption, "read_selector", counted)
+    reads = counted_reads(monkeypatch)
     world = world_of(replica_set(replicas=20), budget(minAvailable=1))
     assert status(world).expected_pods == 20
-    assert len(reads) == 1
+    assert len({id(each) for each in reads}) == len(reads) == 2, "that of the budget and of the set"
 
 
 def test_a_pod_that_is_not_ready_is_not_healthy() -> None:

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from mooring.api.apps import ReplicaSet
 from mooring.api.core import Pod
-from mooring.api.labels import read_selector
 from mooring.client.writes import Create, Patch, Target
-from mooring.controllers import controller_ref_manager
 from mooring.controllers.controller import Answers, Lookup, Step, WriteRefused
 from mooring.controllers.replicasets import ReplicaSetController
-from tests.controllers.things import NOW, World, replica_set, thing
+from tests.controllers.things import NOW, World, counted_reads, replica_set, thing
 
 
 def planned(world: World, answers: Answers) -> list[Step]:
@@ -40,13 +38,7 @@ def test_a_set_gets_its_pods_and_tells_of_them() -> None:
 def test_the_selectors_of_sets_that_may_adopt_pods_are_read_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    reads: list[Any] = []
-
-    def counted(selector: Any) -> Any:
-        reads.append(selector)
-        return read_selector(selector)
-
-    monkeypatch.setattr(controller_ref_manager, "read_selector", counted)
+    reads = counted_reads(monkeypatch)
     world = World(ReplicaSetController())
     world.put(replica_set(replicas=1))
     for number in range(20):

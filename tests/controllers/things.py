@@ -6,13 +6,17 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_tree
 from mooring.api.core import Node, Pod, PodCondition
+from mooring.api.labels import Selector, SelectorFault, read_selector
+from mooring.api.meta import LabelSelector
 from mooring.api.timestamp import Timestamp
 from mooring.client.writes import Delete, Target, Update
+from mooring.controllers import stored_selectors
 from mooring.controllers.controller import Controller
 from tests.controllers import settling
 from tests.controllers.model import Model
@@ -146,3 +150,15 @@ class World(Settling):
 def later(seconds: float) -> Timestamp:
     """Return a time after now."""
     return Timestamp(NOW.instant + timedelta(seconds=seconds))
+
+
+def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[LabelSelector]:
+    """Return the selectors that controllers read from now on."""
+    reads: list[LabelSelector] = []
+
+    def counted(selector: LabelSelector) -> Selector | SelectorFault:
+        reads.append(selector)
+        return read_selector(selector)
+
+    monkeypatch.setattr(stored_selectors, "read_selector", counted)
+    return reads

@@ -9,6 +9,7 @@ plan_steps              the steps of one plan, sorted, chained, and skipped afte
 controller_manager      all controllers, with informers, workqueues and event recorders
 metrics                 metrics of controllers and workqueues
 controller_ref_manager  owner references: adopting and releasing
+stored_selectors        selectors of stored objects, read once
 pod_control             the state of pods, conditions, and pods made from templates
 deployments, deployment_rollout, deployment_status
                         replica sets of one template after the other

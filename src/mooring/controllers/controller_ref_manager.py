@@ -6,17 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mooring.api.codec import to_tree
-from mooring.api.labels import NOTHING, Selector, SelectorFault, read_selector
-from mooring.api.meta import LabelSelector, OwnerReference
+from mooring.api.labels import Selector
+from mooring.api.meta import OwnerReference
 from mooring.claims.pod_claims import controller_of
 from mooring.client.indexer import Indexer, ObjectKey, object_key
 from mooring.client.writes import Patch, Target
 from mooring.controllers.controller import Answers, Lookup, ObjectChange, Step
-from mooring.kit.lru import LRU
+from mooring.controllers.stored_selectors import stored_selector
 
 CONTROLLER = "controller"  # the index of objects by the uid of their controller
 NAMESPACE = "namespace"  # the index of objects by their namespace
-REQUIREMENTS_MAX = 2**19  # of selectors that are remembered
 _NOBODY = "/"  # before a namespace: those that have none
 
 
@@ -88,26 +87,9 @@ def adopter_keys(objects: Indexer, change: ObjectChange, struct: type[Any]) -> S
         return ()
     found = []
     for owner in objects.by_index(struct, NAMESPACE, value.metadata.namespace):
-        selector = _read_once(owner.spec.selector)
+        selector = stored_selector(owner.spec.selector)
         if isinstance(selector, Selector) and selector.matches(value.metadata.labels):
             found.append(object_key(owner))
-    return found
-
-
-# Of stored owners, by the identity of their selectors, which it keeps. To read one takes much
-# longer than to match it.
-_READ: LRU[int, tuple[LabelSelector, Selector | SelectorFault]] = LRU(4096, REQUIREMENTS_MAX)
-
-
-def _read_once(selector: LabelSelector | None) -> Selector | SelectorFault:
-    if selector is None:
-        return NOTHING
-    known = _READ.get(id(selector))
-    if known is not None and known[0] is selector:
-        return known[1]
-    found = read_selector(selector)
-    size = 1 + len(selector.match_labels) + len(selector.match_expressions)
-    _READ.put(id(selector), (selector, found), size)
     return found
 
 
@@ -119,7 +101,7 @@ def selector_of(owner: Any) -> Selector | None:
 
     Such an owner would make pods without end.
     """
-    selector = _read_once(owner.spec.selector)
+    selector = stored_selector(owner.spec.selector)
     if not isinstance(selector, Selector) or selector.is_empty:
         return None
     return selector if selector.matches(owner.spec.template.metadata.labels) else None

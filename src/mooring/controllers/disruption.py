@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from mooring.api.apps import Deployment, ReplicaSet, StatefulSet
 from mooring.api.core.pod import FAILED, SUCCEEDED, Pod
-from mooring.api.labels import NOTHING, Selector, read_selector
-from mooring.api.meta import Condition, LabelSelector
+from mooring.api.labels import NOTHING, Selector
+from mooring.api.meta import Condition
 from mooring.api.policy import (
     DISRUPTION_ALLOWED,
     INSUFFICIENT_PODS,
@@ -32,6 +32,7 @@ from mooring.controllers.controller import Answers, Controller, ObjectChange, St
 from mooring.controllers.controller_ref_manager import index_by_namespace
 from mooring.controllers.deployment_rollout import part_of
 from mooring.controllers.pod_control import is_ready, with_status
+from mooring.controllers.stored_selectors import stored_selector
 
 DELETION_S: Final = 120.0  # how long an eviction counts without a deletion
 
@@ -48,10 +49,6 @@ class DisruptionController(Controller):
     name: ClassVar[str] = "disruption-controller"
     kinds = (PodDisruptionBudget, Pod, ReplicaSet, StatefulSet, Deployment)
 
-    def __init__(self) -> None:
-        # Of stored budgets: reading a selector takes much longer than matching it.
-        self._selectors: dict[ObjectKey, tuple[LabelSelector | None, Selector]] = {}
-
     def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""
         index_by_namespace(objects, PodDisruptionBudget, Pod)
@@ -60,8 +57,6 @@ class DisruptionController(Controller):
         """Return the budgets that a change affects: those that select a pod, or did."""
         value = change.value
         if isinstance(value, PodDisruptionBudget):
-            if change.new is None:
-                self._selectors.pop(object_key(value), None)
             return (object_key(value),)
         budgets = objects.by_index(PodDisruptionBudget, "namespace", value.metadata.namespace)
         if not budgets:
@@ -73,7 +68,7 @@ class DisruptionController(Controller):
         return sorted(
             object_key(each)
             for each in budgets
-            if any(self._selector(each).matches(pod.metadata.labels) for pod in states)
+            if any(_selector(each).matches(pod.metadata.labels) for pod in states)
         )
 
     def reconcile(
@@ -88,7 +83,7 @@ class DisruptionController(Controller):
         if budget is None:
             return
         pods = objects.by_index(Pod, "namespace", key[0])
-        chosen = _selected(self._selector(budget), pods)
+        chosen = selected_by(budget, pods)
         if not chosen:
             yield RecordEvent(budget, "NoPods", "No matching pods found")
         status = status_of(objects, budget, chosen, now)
@@ -103,31 +98,21 @@ class DisruptionController(Controller):
             until = min(at.after(DELETION_S).instant for at in status.disrupted_pods.values())
             yield RequeueAfter(key, max(1.0, (until - now.instant).total_seconds()))
 
-    def _selector(self, budget: PodDisruptionBudget) -> Selector:
-        """Return which pods a budget selects: none if its selector cannot be read."""
-        key, written = object_key(budget), budget.spec.selector
-        known = self._selectors.get(key)
-        if known is None or known[0] is not written:
-            known = self._selectors[key] = written, _read(budget)
-        return known[1]
+
+def _replicas(value: object) -> object:
+    return getattr(getattr(value, "spec", None), "replicas", None)
 
 
-def _read(budget: PodDisruptionBudget) -> Selector:
-    found = read_selector(budget.spec.selector)
+def _selector(budget: PodDisruptionBudget) -> Selector:
+    """Return which pods a budget selects: none if its selector cannot be read."""
+    found = stored_selector(budget.spec.selector)
     return found if isinstance(found, Selector) else NOTHING
-
-
-def _selected(selector: Selector, pods: Iterable[Pod]) -> list[Pod]:
-    return sorted((pod for pod in pods if selector.matches(pod.metadata.labels)), key=object_key)
 
 
 def selected_by(budget: PodDisruptionBudget, pods: Iterable[Pod]) -> list[Pod]:
     """Return the pods that a budget selects among those of its namespace."""
-    return _selected(_read(budget), pods)
-
-
-def _replicas(value: object) -> object:
-    return getattr(getattr(value, "spec", None), "replicas", None)
+    selector = _selector(budget)
+    return sorted((pod for pod in pods if selector.matches(pod.metadata.labels)), key=object_key)
 
 
 def status_of(

@@ -21,6 +21,7 @@ from mooring.insight.answer.finding import Case, Finding, Fix, FixRank
 from mooring.insight.explain.nodes import NodeProbe
 from mooring.insight.explain.pods import Explanation
 from mooring.insight.explain.report import distance
+from mooring.insight.explain.verdicts import NodeVerdict
 from mooring.insight.plan.decisions import placed_anywhere
 from mooring.insight.plan.planner import Plan
 from mooring.scheduler.scheduling_cycle import Pending, attempt
@@ -54,11 +55,11 @@ class Lasting(NamedTuple):
 
 def is_in_vain(case: Case) -> bool:
     """Return whether the nearest node has too few devices even with all its claims released."""
-    short = [each for each in case.explanation.verdicts if each.diagnosis is not None]
-    diagnosis = min(short, key=distance).diagnosis if short else None
-    if diagnosis is None or diagnosis.obstacles.holders_left_out:
+    verdict = _nearest_short(case)
+    if verdict is None or verdict.diagnosis is None:
         return False
-    return diagnosis.is_impossible_when_free()
+    diagnosis = verdict.diagnosis
+    return not diagnosis.obstacles.holders_left_out and diagnosis.is_impossible_when_free()
 
 
 def waits_in_vain(case: Case, find: Find) -> Iterator[Lasting]:
@@ -87,14 +88,19 @@ def waits_in_vain(case: Case, find: Find) -> Iterator[Lasting]:
 def _explained(case: Case) -> Explanation | None:
     """Return why the nearest node without enough devices takes no pod; None if it does."""
     ready = attempt(case.cluster, case.pod)
-    short = [each for each in case.explanation.verdicts if each.diagnosis is not None]
-    if isinstance(ready, Pending) or not short:
+    verdict = _nearest_short(case)
+    if isinstance(ready, Pending) or verdict is None:
         return None
-    verdict = min(short, key=distance)
     diagnosis = NodeProbe(ready).diagnose(verdict.nodes[0], lambda: case.effort)
     if diagnosis is None:
         return None
     return replace(case.explanation, verdicts=(replace(verdict, diagnosis=diagnosis),))
+
+
+def _nearest_short(case: Case) -> NodeVerdict | None:
+    """Return the verdict of the nearest nodes that have too few devices."""
+    short = (each for each in case.explanation.verdicts if each.diagnosis is not None)
+    return min(short, key=distance, default=None)
 
 
 def fixes_for_later(case: Case, finding: Finding) -> Iterator[Fix]:
