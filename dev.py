@@ -311,13 +311,13 @@ def ensure_tools(*wanted: Path) -> None:
     """Make the environments of the named tools, or of all, unless they are there."""
     for folder, lock_file in ((SITE, "site.txt"), (RELEASE, "release.txt")):
         if not wanted or folder in wanted:
-            make_environment(folder, LOCKS / lock_file, with_mooring=False)
+            make_environment(folder, LOCKS / lock_file, with_moorage=False)
 
 
-def make_environment(folder: Path, lock_file: Path, *, with_mooring: bool = True) -> None:
+def make_environment(folder: Path, lock_file: Path, *, with_moorage: bool = True) -> None:
     """Make an environment hold exactly the packages of a lock file, unless it already does."""
     stamp, python = folder / ".stamp", python_of(folder)
-    wanted = _fingerprint(lock_file, *([ROOT / "pyproject.toml"] if with_mooring else []))
+    wanted = _fingerprint(lock_file, *([ROOT / "pyproject.toml"] if with_moorage else []))
     if python.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
     uv = ensure_uv()
@@ -325,7 +325,7 @@ def make_environment(folder: Path, lock_file: Path, *, with_mooring: bool = True
     _run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder])
     install: list[Path | str] = [uv, "pip", "install", "--quiet", "--python", python]
     _run([*install, "--require-hashes", "-r", lock_file])
-    if with_mooring:
+    if with_moorage:
         _run([*install, "--no-deps", "--no-build-isolation", "-e", ROOT])
     stamp.write_text(wanted)
 

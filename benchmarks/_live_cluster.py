@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-SERVER = "import sys; from mooring.cli.main import main; sys.exit(main())"
+SERVER = "import sys; from moorage.cli.main import main; sys.exit(main())"
 PROGRAMS = "benchmarks._live_programs"
 SAMPLES = "LIVE_SAMPLES"  # the folder for samples of both, see `_live_profile`
 READY_S = 60.0
@@ -79,9 +79,9 @@ async def control_plane(folder: Path) -> AsyncIterator[subprocess.Popen[str]]:
 def _moor() -> list[str]:
     """Return the command of `moor`, in a profiler if one is wanted."""
     if profile := os.environ.get("LIVE_SERVER_PROFILE"):
-        return [sys.executable, "-m", "cProfile", "-o", profile, "-m", "mooring.cli.main"]
+        return [sys.executable, "-m", "cProfile", "-o", profile, "-m", "moorage.cli.main"]
     if samples := os.environ.get(SAMPLES):
-        return _sampled(f"{samples}/server.json", "mooring.cli.main")
+        return _sampled(f"{samples}/server.json", "moorage.cli.main")
     return [sys.executable, "-c", SERVER]
 
 

@@ -18,15 +18,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from mooring.client.client_factory import RestConfig, http_client, load_rest_config
-from mooring.cluster.programs import (
+from moorage.client.client_factory import RestConfig, http_client, load_rest_config
+from moorage.cluster.programs import (
     ControllerProgram,
     ProgramContext,
     SchedulerProgram,
     run_all,
     shared_informers,
 )
-from mooring.kit.process_memory import relax_garbage_collector
+from moorage.kit.process_memory import relax_garbage_collector
 
 PROFILE = "LIVE_PROFILE"  # the file for a profile of this process
 STARTED = time.monotonic()

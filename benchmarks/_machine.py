@@ -7,7 +7,7 @@ import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mooring.kit.extras import is_compiled
+from moorage.kit.extras import is_compiled
 
 
 def machine_line() -> str:

@@ -27,11 +27,11 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks._live_cluster import TICKS_PER_S, Usage, line_of, start, stop
-from mooring.api.core import ServiceAccount
-from mooring.api.core.node import Node
-from mooring.client.api_client import ApiClient
-from mooring.client.contract import list_all
-from mooring.client.writes import Patch, Target
+from moorage.api.core import ServiceAccount
+from moorage.api.core.node import Node
+from moorage.client.api_client import ApiClient
+from moorage.client.contract import list_all
+from moorage.client.writes import Patch, Target
 
 READY = "ready"
 KUBECONFIG = "kubeconfig"

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from benchmarks import _workload_fleets as fleets
 from benchmarks._workload_fleets import Devices, Tree, Words
-from mooring.api.codec import decode_tree
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
-from mooring.api.scheduling import PodGroup
+from moorage.api.codec import decode_tree
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
+from moorage.api.scheduling import PodGroup
 
 T = TypeVar("T", bound=Struct)
 

@@ -29,11 +29,11 @@ from conformance._allocation import (
 )
 from conformance.allocator import COMPILER, SHARE_ID, answer_with, filled
 from conformance.runner import read_cases
-from mooring.allocator import Allocated, Features, Inventory, allocate, allocate_prepared, prepare
-from mooring.api.codec import decode_json, decode_tree, encode_json
-from mooring.api.core.node import Node
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
+from moorage.allocator import Allocated, Features, Inventory, allocate, allocate_prepared, prepare
+from moorage.api.codec import decode_json, decode_tree, encode_json
+from moorage.api.core.node import Node
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import (
     Device,
     DeviceAttribute,
     DeviceClass,

@@ -11,13 +11,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from mooring.allocator import Inventory
-from mooring.allocator.answers import SelectorAnswers
-from mooring.allocator.pool_facts import PoolFacts
-from mooring.api.core.node import Node
-from mooring.api.meta import ObjectMeta
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.allocator import Inventory
+from moorage.allocator.answers import SelectorAnswers
+from moorage.allocator.pool_facts import PoolFacts
+from moorage.api.core.node import Node
+from moorage.api.meta import ObjectMeta
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     Device,
     DeviceAttribute,
     DeviceCapacity,
@@ -25,7 +25,7 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.cel.device import CelFeatures, DeviceCompiler, Scope
+from moorage.cel.device import CelFeatures, DeviceCompiler, Scope
 
 DRIVER = "gpu.example.com"
 DEVICES = 10_000

@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._clientserver import CLAIM, CLAIMS, Trivial
-from mooring.api.codec import decode_json
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth.credentials import CredentialsFolder
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import RestConfig, http_client
-from mooring.client.in_process import InProcessTransport
-from mooring.client.indexer import Indexer
-from mooring.client.informers import Informer
-from mooring.client.writes import Create, Patch, Target
+from moorage.api.codec import decode_json
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth.credentials import CredentialsFolder
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import RestConfig, http_client
+from moorage.client.in_process import InProcessTransport
+from moorage.client.indexer import Indexer
+from moorage.client.informers import Informer
+from moorage.client.writes import Create, Patch, Target
 
 REQUESTS = 3000
 

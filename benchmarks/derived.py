@@ -18,8 +18,8 @@ from benchmarks._allocation_families import GPU, PCIE, problem, request, slice_
 from benchmarks.allocator import marked, solve
 from conformance._allocation import Problem
 from conformance.allocator import answer_with, filled
-from mooring.api.codec import decode_json, encode_json
-from mooring.api.resource.v1 import ResourceClaim
+from moorage.api.codec import decode_json, encode_json
+from moorage.api.resource.v1 import ResourceClaim
 
 SIZES = (8, 32, 128)  # devices
 AT_A_ROOT = 4

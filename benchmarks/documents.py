@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from time import perf_counter
 
-from mooring.api.documents import Tree, expand_lists, read
+from moorage.api.documents import Tree, expand_lists, read
 
 DEVICES = 32
 ROUNDS = 3

@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mooring.api.core import Node
-from mooring.api.meta import ObjectMeta
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.errors import UnavailableError
-from mooring.client.writes import Create
-from mooring.driver import (
+from moorage.api.core import Node
+from moorage.api.meta import ObjectMeta
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.errors import UnavailableError
+from moorage.client.writes import Create
+from moorage.driver import (
     Claim,
     ClaimName,
     ContainerEdits,
@@ -31,9 +31,9 @@ from mooring.driver import (
     Driver,
     Prepared,
 )
-from mooring.driver.scaffold import scaffold
-from mooring.driver.serving import serving
-from mooring.driver.settings import Settings
+from moorage.driver.scaffold import scaffold
+from moorage.driver.serving import serving
+from moorage.driver.settings import Settings
 
 DEVICES = 10_000
 NODE = "node-1"
@@ -130,7 +130,7 @@ def _print_memory(folder: Path, kubeconfig: Path) -> None:
 @contextmanager
 def _server(folder: Path) -> Iterator[Path]:
     """Run a server, and give its kubeconfig."""
-    command = [sys.executable, "-m", "mooring.cli.main", "server", "--port", "0"]
+    command = [sys.executable, "-m", "moorage.cli.main", "server", "--port", "0"]
     process = subprocess.Popen(  # noqa: S603
         [*command, "--data-dir", str(folder)],
         stdout=subprocess.DEVNULL,

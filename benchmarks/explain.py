@@ -14,15 +14,15 @@ from statistics import median
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.insight.answer.answer import answers
-from mooring.insight.plan.planner import plan
-from mooring.insight.snapshot.snapshot import Snapshot, identified
-from mooring.validation.registry import defaulted_hub
-from mooring.validation.strategy import Context
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.insight.answer.answer import answers
+from moorage.insight.plan.planner import plan
+from moorage.insight.snapshot.snapshot import Snapshot, identified
+from moorage.validation.registry import defaulted_hub
+from moorage.validation.strategy import Context
 
 NODES: Final = 2000
 DEVICES: Final = 8

@@ -2,7 +2,7 @@
 
     dev.py bench floor
 
-Each step is measured alone, with the libraries that Mooring uses: reading and writing JSON of an
+Each step is measured alone, with the libraries that Moorage uses: reading and writing JSON of an
 allocated claim with msgspec, TLS records with OpenSSL, parsing requests with httptools,
 SQLite with sixteen writes a commit, asyncio waking up for a message on a socket. A table multiplies
 them by how often they happen for a pod with a claim from a template. What Kubernetes asks for
@@ -30,9 +30,9 @@ import httptools
 import msgspec
 
 from benchmarks._clientserver import CLAIM
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth.certificates import authority_certificate, new_key, server_certificate
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth.certificates import authority_certificate, new_key, server_certificate
 
 REPEAT = 5
 WRITES = 7  # pod, claim, claim in the pod's status, finalizer, allocation, binding, event

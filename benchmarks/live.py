@@ -41,19 +41,19 @@ from benchmarks._peer import Result, make_schedulable, peer, ratio_line
 from benchmarks._workloads import NAMESPACE, PLAIN, WORKLOADS, Setting, Variation, Workload, find
 from benchmarks._workloads import template as template_setting
 from benchmarks.simulation import allocated, loop_seconds
-from mooring.api.core.namespace import Namespace
-from mooring.api.core.pod import Pod, PodStatus
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
+from moorage.api.core.namespace import Namespace
+from moorage.api.core.pod import Pod, PodStatus
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import (
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceClaimTemplateSpec,
 )
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.indexer import Indexer
-from mooring.client.informers import Informer
-from mooring.client.writes import Create, Delete, Target, Update
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.indexer import Indexer
+from moorage.client.informers import Informer
+from moorage.client.writes import Create, Delete, Target, Update
 
 T = TypeVar("T")
 

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from benchmarks._workloads import PLAIN, Setting, find
 from benchmarks.simulation import allocated
-from mooring.api.core.namespace import Binding
-from mooring.client.contract import Event, ObjectList
-from mooring.client.writes import Create, RecordEvent, Write
-from mooring.scheduler.live import LiveScheduler, SchedulerConfig, SchedulerLoop
-from mooring.scheduler.reservation import IdSource
+from moorage.api.core.namespace import Binding
+from moorage.client.contract import Event, ObjectList
+from moorage.client.writes import Create, RecordEvent, Write
+from moorage.scheduler.live import LiveScheduler, SchedulerConfig, SchedulerLoop
+from moorage.scheduler.reservation import IdSource
 from tests.scheduler.live.fakeserver import Change, FakeServer
 
 T = TypeVar("T")

@@ -17,12 +17,12 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from mooring.api.core import Pod
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.contract import Added, Removed
-from mooring.client.errors import NotFoundError
-from mooring.client.writes import Create, Delete, Target
+from moorage.api.core import Pod
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.contract import Added, Removed
+from moorage.client.errors import NotFoundError
+from moorage.client.writes import Create, Delete, Target
 from soak._node import things
 from soak._node.programs import Site, processor_s, resident_mb
 

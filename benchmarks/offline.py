@@ -97,13 +97,13 @@ class Command(NamedTuple):
 # What all these commands do with `--on`, and no more.
 READ = """\
 import sys
-from mooring.api.documents import CORE
-from mooring.api.gates import Gates
-from mooring.api.timestamp import NO_TIME
-from mooring.cli.cluster_options import Sources, read_sources
-from mooring.sources.cluster_sources import FileSource
-from mooring.kit.process_memory import collect_rarely, end_process
-from mooring.validation.strategy import Context
+from moorage.api.documents import CORE
+from moorage.api.gates import Gates
+from moorage.api.timestamp import NO_TIME
+from moorage.cli.cluster_options import Sources, read_sources
+from moorage.sources.cluster_sources import FileSource
+from moorage.kit.process_memory import collect_rarely, end_process
+from moorage.validation.strategy import Context
 collect_rarely()
 source = FileSource((sys.argv[1],), False, CORE)
 given = read_sources(Sources([source], [], Context(gates=Gates.parse(), now=NO_TIME), "default"))
@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         manifests["job"].write_text(JOB)
         manifests["unfit"].write_text(UNFIT)
         rows = []
-        idle = _best([sys.executable, "-m", "mooring.cli.main", "--version"])
+        idle = _best([sys.executable, "-m", "moorage.cli.main", "--version"])
         print(f"{size.nodes:,} nodes, {size.devices:,} devices, {size.pods:,} claims and pods")
         print(f"{'--version':10} {'':5} {idle.cpu_s:7.2f} s {idle.peak_mb:6.0f} MB", flush=True)
         for form in formats:
@@ -150,7 +150,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             for command in COMMANDS:
                 if not options.names or command.name in options.names:
                     given = [str(manifests.get(each, each)) for each in command.arguments]
-                    line = ["-m", "mooring.cli.main", *given, "--on", str(dump)]
+                    line = ["-m", "moorage.cli.main", *given, "--on", str(dump)]
                     cost = _report(command.name, form, command.goal_s, line, size_mb)
                     rows.append(Row(f"{command.name}, {form}", (round(cost.cpu_s, 2),)))
     if options.record:

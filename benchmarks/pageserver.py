@@ -21,13 +21,13 @@ import msgspec
 from msgspec.structs import replace
 
 import dev
-from mooring.api.core import Node, Pod
-from mooring.api.core.node import NodeStatus
-from mooring.api.core.pod import PodResourceClaim, PodSpec, PodStatus
-from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.core import Node, Pod
+from moorage.api.core.node import NodeStatus
+from moorage.api.core.pod import PodResourceClaim, PodSpec, PodStatus
+from moorage.api.gates import Gates
+from moorage.api.meta import ObjectMeta
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     AllocationResult,
     CELDeviceSelector,
     Device,
@@ -47,17 +47,17 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.http.messages import Request, Response
-from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT
-from mooring.insight.history import History
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.kit.process_memory import collect_rarely
-from mooring.validation.strategy import Context
-from mooring.web.feed import Feed, SourceFacts
-from mooring.web.local_server import link, listening_page
-from mooring.web.page import EVERYTHING, Page
-from mooring.web.single_file import single_page
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.http.messages import Request, Response
+from moorage.hardware.attributes import NUMA_NODE, PCIE_ROOT
+from moorage.insight.history import History
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.kit.process_memory import collect_rarely
+from moorage.validation.strategy import Context
+from moorage.web.feed import Feed, SourceFacts
+from moorage.web.local_server import link, listening_page
+from moorage.web.page import EVERYTHING, Page
+from moorage.web.single_file import single_page
 
 NODES, GPUS, PENDING = 5000, 8, 40
 VIEWERS, CHANGES_EACH_S, BUSY_S = 20, 100, 20.0

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from time import process_time
 from typing import Any
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree, to_tree
-from mooring.apiserver.patching import STRATEGIC_MERGE_PATCH, FieldManager, apply_patch
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree, to_tree
+from moorage.apiserver.patching import STRATEGIC_MERGE_PATCH, FieldManager, apply_patch
 
 POD = CATALOGUE.find("v1", "Pod")
 ROUNDS = 300

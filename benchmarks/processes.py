@@ -12,8 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from mooring.node.runtime.contract import ContainerId, ContainerSpec
-from mooring.node.runtime.process import ProcessRuntime
+from moorage.node.runtime.contract import ContainerId, ContainerSpec
+from moorage.node.runtime.process import ProcessRuntime
 
 ROUNDS, CONTAINERS = 3, 200
 

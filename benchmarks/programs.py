@@ -27,16 +27,16 @@ from msgspec.structs import replace
 from benchmarks._workloads import PLAIN, Setting, Variation, find
 from benchmarks.live import fill, new_pod, templates
 from benchmarks.simulation import REFERENCE_LOOP_S, allocated, loop_seconds
-from mooring.api.timestamp import Timestamp
-from mooring.client.writes import Create
-from mooring.cluster.programs import (
+from moorage.api.timestamp import Timestamp
+from moorage.client.writes import Create
+from moorage.cluster.programs import (
     ControllerProgram,
     ProgramContext,
     SchedulerProgram,
     run_all,
     shared_informers,
 )
-from mooring.kit.process_memory import relax_garbage_collector
+from moorage.kit.process_memory import relax_garbage_collector
 from tests.cluster.model_server import ModelServer
 
 RUNS = 5

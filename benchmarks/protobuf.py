@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from benchmarks.slices import slice_json
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree
-from mooring.api.protobuf import decode, encode
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree
+from moorage.api.protobuf import decode, encode
 
 DEVICES = 4
 ROUNDS, TIMES = 50, 20

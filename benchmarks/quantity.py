@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from timeit import repeat
 
-from mooring.api.quantity import MEMO_SIZE, Quantity
+from moorage.api.quantity import MEMO_SIZE, Quantity
 
 FORMS = ["{}", "{}m", "{}k", "{}Mi", "{}Gi", "{}.5", "{}e3", "{}Ei"]
 ROUNDS = 5

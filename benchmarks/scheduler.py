@@ -10,16 +10,16 @@ from collections.abc import Callable
 from timeit import repeat
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.scheduler.framework import RankingWork
-from mooring.scheduler.node_ranking import NodeRanking
-from mooring.scheduler.node_snapshot import NodeSnapshot
-from mooring.scheduler.plugins.registry import DEFAULT_PROFILE, score_nodes
-from mooring.scheduler.pod_signature import sign
-from mooring.scheduler.signature_cache import SignatureCache
-from mooring.scheduler.topology_state import TopologyState
+from moorage.api.codec import decode_tree
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.scheduler.framework import RankingWork
+from moorage.scheduler.node_ranking import NodeRanking
+from moorage.scheduler.node_snapshot import NodeSnapshot
+from moorage.scheduler.plugins.registry import DEFAULT_PROFILE, score_nodes
+from moorage.scheduler.pod_signature import sign
+from moorage.scheduler.signature_cache import SignatureCache
+from moorage.scheduler.topology_state import TopologyState
 
 NODES = 5_000
 PODS_PER_NODE = 30

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mooring.store import Store
-from mooring.store.etcd import open_etcd
-from mooring.store.sqlite import open_sqlite
+from moorage.store import Store
+from moorage.store.etcd import open_etcd
+from moorage.store.sqlite import open_sqlite
 from soak._http import Address, Connection, encoded, request
 from soak._servers import Server
 from tests.store.etcdserver import find_etcd, running_etcd

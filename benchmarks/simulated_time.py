@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from time import process_time
 
-import mooring
+import moorage
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "training"
 
@@ -20,16 +20,16 @@ def main() -> None:
 
 
 def _print(machines: int, per_hour: float) -> None:
-    world = mooring.load(EXAMPLE, profile=f"dgx-h100x{machines}")
-    workers = mooring.random_arrivals(
+    world = moorage.load(EXAMPLE, profile=f"dgx-h100x{machines}")
+    workers = moorage.random_arrivals(
         "deployment/training", per_hour=per_hour, until="24h", duration="1h", seed=1
     )
-    notebooks = mooring.random_arrivals(
+    notebooks = moorage.random_arrivals(
         "pod/notebook-0", per_hour=2 * per_hour, until="24h", duration="30m", seed=2
     )
     for left_over in (False, True):
         started = process_time()
-        found = mooring.simulate(world, [*workers, *notebooks], left_over=left_over)
+        found = moorage.simulate(world, [*workers, *notebooks], left_over=left_over)
         taken_s = process_time() - started
         kind = "with left-over devices" if left_over else "without"
         print(

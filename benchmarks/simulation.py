@@ -25,15 +25,15 @@ from msgspec.structs import replace
 
 from benchmarks._record import Record, Row
 from benchmarks._workloads import Setting, Variation, Workload, find
-from mooring.allocator import Allocated, Inventory, allocate
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.insight.plan.planner import new_names
-from mooring.kit.process_memory import keep_what_exists
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.pod_groups import Gang, schedule_group
-from mooring.scheduler.reservation import IdSource, Reservation, reserve
-from mooring.scheduler.scheduling_cycle import Placed, schedule
+from moorage.allocator import Allocated, Inventory, allocate
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.insight.plan.planner import new_names
+from moorage.kit.process_memory import keep_what_exists
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.pod_groups import Gang, schedule_group
+from moorage.scheduler.reservation import IdSource, Reservation, reserve
+from moorage.scheduler.scheduling_cycle import Placed, schedule
 
 NAME = "simulation"
 REFERENCE_LOOP_S = 0.20
@@ -79,10 +79,10 @@ def _record(rows: list[Row]) -> Record:
     return Record(
         title="Planning the workloads of Kubernetes' scheduler benchmark",
         unit="pods per second",
-        series=("Kubernetes: API server, etcd, scheduler", "Mooring: planning alone, one process"),
+        series=("Kubernetes: API server, etcd, scheduler", "Moorage: planning alone, one process"),
         rows=rows,
-        note="The two do not do the same: Kubernetes stores and serves what Mooring keeps in "
-        "memory. Mooring's figures are scaled to the machine on which Kubernetes was measured.",
+        note="The two do not do the same: Kubernetes stores and serves what Moorage keeps in "
+        "memory. Moorage's figures are scaled to the machine on which Kubernetes was measured.",
         is_logarithmic=True,
     )
 

@@ -13,13 +13,13 @@ import time
 import tracemalloc
 from datetime import UTC, datetime
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.documents import read
-from mooring.api.gates import Gates
-from mooring.api.object_reader import read_document
-from mooring.api.timestamp import Timestamp
-from mooring.validation.registry import before_create
-from mooring.validation.strategy import Context
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.documents import read
+from moorage.api.gates import Gates
+from moorage.api.object_reader import read_document
+from moorage.api.timestamp import Timestamp
+from moorage.validation.registry import before_create
+from moorage.validation.strategy import Context
 
 KIND = CATALOGUE.find("resource.k8s.io/v1", "ResourceSlice")
 DEVICES = 10

@@ -1,7 +1,7 @@
 """Time of the processor until `moor` answers: its help, and shells that complete a command line.
 
 Goals: `moor --help` 110 ms, a completion 150 ms; a cluster has 100 ms more to answer;
-`import mooring` 5 ms.
+`import moorage` 5 ms.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ EXAMPLES = str(ROOT / "examples")
 HELP_MS_MAX = 110
 COMPLETION_MS_MAX = 150
 IMPORT_MS_MAX = 5
-# The time of the import alone: what Python needs to start is not Mooring's.
-_IMPORT = "import time; t = time.perf_counter(); import mooring; print(time.perf_counter() - t)"
+# The time of the import alone: what Python needs to start is not Moorage's.
+_IMPORT = "import time; t = time.perf_counter(); import moorage; print(time.perf_counter() - t)"
 
 _COMPLETE = ("__complete", "--")
 CASES: tuple[tuple[str, tuple[str, ...], int], ...] = (
@@ -49,13 +49,13 @@ def main() -> None:
         print(f"{title}: {figures} (goal: {goal_ms})")
     times = sorted(_import_ms() for _ in range(RUNS))
     figures = f"best {times[0]:.2g} ms, median {times[RUNS // 2]:.2g} ms"
-    print(f"import mooring: {figures} (goal: {IMPORT_MS_MAX})")
+    print(f"import moorage: {figures} (goal: {IMPORT_MS_MAX})")
 
 
 def _cpu_ms(arguments: tuple[str, ...]) -> float:
     """Return the time of the processor that a run of `moor` takes."""
     before = getrusage(RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "mooring.cli", *arguments]
+    command = [sys.executable, "-m", "moorage.cli", *arguments]
     subprocess.run(command, check=True, capture_output=True)  # noqa: S603
     after = getrusage(RUSAGE_CHILDREN)
     return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1000

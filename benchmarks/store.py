@@ -15,9 +15,9 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from statistics import quantiles
 
-from mooring.store import Store
-from mooring.store.etcd import open_etcd
-from mooring.store.sqlite import open_sqlite
+from moorage.store import Store
+from moorage.store.etcd import open_etcd
+from moorage.store.sqlite import open_sqlite
 from tests.store.etcdserver import find_etcd, running_etcd
 
 VALUE = b"x" * 2000  # a claim

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from mooring.api.core import Node
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
+from moorage.api.core import Node
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import (
     AllocationResult,
     Device,
     DeviceAllocationResult,
@@ -20,9 +20,9 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.topology import svg, topology
+from moorage.hardware.attributes import NUMA_NODE, PCIE_ROOT
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.topology import svg, topology
 
 DRIVER = "gpu.example.com"
 DEVICES = 10  # of one node; four of them are held, by two claims

@@ -13,10 +13,10 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core.node import Node
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.core.node import Node
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 
 S = TypeVar("S", bound=msgspec.Struct)
 Named = TypeVar("Named", ResourceSlice, ResourceClaim)

@@ -23,14 +23,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.catalogue import CATALOGUE, from_hub, to_hub
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.errors import ApiError
-from mooring.api.gates import Gates
-from mooring.api.kinds import Kind
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth.authenticator import Authenticator, impersonated
-from mooring.apiserver.auth.authorizer import (
+from moorage.api.catalogue import CATALOGUE, from_hub, to_hub
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.errors import ApiError
+from moorage.api.gates import Gates
+from moorage.api.kinds import Kind
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth.authenticator import Authenticator, impersonated
+from moorage.apiserver.auth.authorizer import (
     NO_SENDER,
     AuthorizerInformer,
     ClusterAuthorizer,
@@ -38,18 +38,18 @@ from mooring.apiserver.auth.authorizer import (
     Sender,
     core_object_reader,
 )
-from mooring.apiserver.auth.role_reconciler import reconcile_bootstrap_policy
-from mooring.apiserver.auth.service_account_tokens import Issuer
-from mooring.apiserver.auth.users import AUTHENTICATED, MASTERS, User
-from mooring.apiserver.dynamic_admission.plugin import DynamicAdmission
-from mooring.apiserver.http.messages import Request, Response, StreamingResponse
-from mooring.apiserver.http.router import Router
-from mooring.apiserver.namespace_controller import create_system_namespaces
-from mooring.apiserver.resources import Resource
-from mooring.apiserver.server import make_application, make_server_context
-from mooring.apiserver.settings import ISSUER
-from mooring.apiserver.storage.registry import written
-from mooring.store.sqlite import open_sqlite
+from moorage.apiserver.auth.role_reconciler import reconcile_bootstrap_policy
+from moorage.apiserver.auth.service_account_tokens import Issuer
+from moorage.apiserver.auth.users import AUTHENTICATED, MASTERS, User
+from moorage.apiserver.dynamic_admission.plugin import DynamicAdmission
+from moorage.apiserver.http.messages import Request, Response, StreamingResponse
+from moorage.apiserver.http.router import Router
+from moorage.apiserver.namespace_controller import create_system_namespaces
+from moorage.apiserver.resources import Resource
+from moorage.apiserver.server import make_application, make_server_context
+from moorage.apiserver.settings import ISSUER
+from moorage.apiserver.storage.registry import written
+from moorage.store.sqlite import open_sqlite
 
 WATCH_EVENT_MAX_S = 2.0
 
@@ -86,7 +86,7 @@ class World:
         self.now = Timestamp.parse("2026-11-15T06:46:40Z")
         made = make_server_context(
             self._store,
-            gates=Gates.parse(preset="mooring"),
+            gates=Gates.parse(preset="moorage"),
             now=lambda: self.now,
             extensions=False,
         )

@@ -18,16 +18,16 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from conformance.runner import UnreadableError
-from mooring.api.catalogue import SERVED
-from mooring.api.core import ServiceAccount
-from mooring.api.errors import ApiError
-from mooring.api.gates import Gates
-from mooring.api.kinds import Kind
-from mooring.client.contract import Request
-from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import ProgramContext
-from mooring.kit.clock import LoopClock
-from mooring.store.memory import open_memory
+from moorage.api.catalogue import SERVED
+from moorage.api.core import ServiceAccount
+from moorage.api.errors import ApiError
+from moorage.api.gates import Gates
+from moorage.api.kinds import Kind
+from moorage.client.contract import Request
+from moorage.cluster.embedded import EmbeddedCluster, embedded
+from moorage.cluster.programs import ProgramContext
+from moorage.kit.clock import LoopClock
+from moorage.store.memory import open_memory
 
 Tree = dict[str, Any]
 

@@ -180,7 +180,7 @@ _SHOWN_MAX = 600
 
 
 def _line(path: str, theirs: Any, ours: Any) -> str:
-    return f"{path}: Kubernetes {_shown(theirs)}, Mooring {_shown(ours)}"
+    return f"{path}: Kubernetes {_shown(theirs)}, Moorage {_shown(ours)}"
 
 
 def _shown(value: Any) -> str:

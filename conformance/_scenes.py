@@ -21,11 +21,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.gates import Gates
-from mooring.apiserver.auth.users import MASTERS, read_tokens
-from mooring.apiserver.http.messages import Request, Response
-from mooring.apiserver.server import assembled
-from mooring.apiserver.settings import Settings
+from moorage.api.gates import Gates
+from moorage.apiserver.auth.users import MASTERS, read_tokens
+from moorage.apiserver.http.messages import Request, Response
+from moorage.apiserver.server import assembled
+from moorage.apiserver.settings import Settings
 
 _TOKEN = "scenes"  # noqa: S105
 SETTLE_S = 0.02

@@ -1,6 +1,6 @@
 """Every single change that might make a problem solvable, made to its objects one by one.
 
-This is written without Mooring's own explanations: what these find is measured by it. The changes:
+This is written without Moorage's own explanations: what these find is measured by it. The changes:
 drop a constraint, a selector (of a request or a class), a request or an alternative; lower a count
 by one; tolerate a taint; free an allocated claim; switch a feature.
 """
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace as with_fields
 
 from conformance._allocation import Problem
-from mooring.api.resource.v1 import DeviceRequest, DeviceToleration, ResourceClaim
+from moorage.api.resource.v1 import DeviceRequest, DeviceToleration, ResourceClaim
 
 FEATURES = (
     "AdminAccess",

@@ -21,7 +21,7 @@ from conformance._allocation import (
     recorded_essence,
 )
 from conformance.runner import Case, Equal, Outcome, Suite, compared
-from mooring.allocator import (
+from moorage.allocator import (
     Allocated,
     AllocationFailed,
     Features,
@@ -29,7 +29,7 @@ from mooring.allocator import (
     Unsatisfied,
     allocate,
 )
-from mooring.cel.device import CelFeatures, DeviceCompiler
+from moorage.cel.device import CelFeatures, DeviceCompiler
 
 # One for all problems: they have many expressions in common.
 COMPILER = DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)

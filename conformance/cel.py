@@ -16,13 +16,13 @@ import msgspec
 
 from conformance._cel_classes import error_class
 from conformance.runner import EQUAL, Case, Outcome, Suite, compared
-from mooring.api.codec import decode_tree
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
-from mooring.api.semver import Version
-from mooring.cel.device import CelFeatures, DeviceCompiler, Scope
-from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.values import Optional, TypeValue, double_text, key_value
+from moorage.api.codec import decode_tree
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import DeviceAttribute, DeviceCapacity
+from moorage.api.semver import Version
+from moorage.cel.device import CelFeatures, DeviceCompiler, Scope
+from moorage.cel.lang.time import Duration, Timestamp
+from moorage.cel.lang.values import Optional, TypeValue, double_text, key_value
 
 
 def open_suite() -> Suite:

@@ -21,19 +21,19 @@ from conformance._allocation import Answer, Problem, read_expected, read_problem
 from conformance._single_changes import single_changes
 from conformance.allocator import COMPILER, answer
 from conformance.runner import EQUAL, Apart, Case, Mismatch, Outcome, Suite
-from mooring.allocator import Features
-from mooring.insight.explain.conflict import members_of
-from mooring.insight.explain.diagnosis import Diagnosis, diagnose
-from mooring.insight.explain.fixes import Fix, asks_for_nothing
-from mooring.insight.explain.phrases import change_text
-from mooring.insight.explain.situation import (
+from moorage.allocator import Features
+from moorage.insight.explain.conflict import members_of
+from moorage.insight.explain.diagnosis import Diagnosis, diagnose
+from moorage.insight.explain.fixes import Fix, asks_for_nothing
+from moorage.insight.explain.phrases import change_text
+from moorage.insight.explain.situation import (
     AskCapacity,
     LowerCount,
     PublishList,
     Situation,
     SituationChange,
 )
-from mooring.insight.explain.trials import applied
+from moorage.insight.explain.trials import applied
 
 PLAIN_STEPS_MAX = 3_000
 VERDICT_STEPS_MAX = 60_000
@@ -154,7 +154,7 @@ def _unless(
 def possible(problem: Problem) -> bool | None:
     """Return whether the plain allocator can allocate; None if it takes too many steps.
 
-    A long search may skip branches that obviously repeat earlier ones; and if Mooring has found an
+    A long search may skip branches that obviously repeat earlier ones; and if Moorage has found an
     allocation, it is only checked, device by device.
     """
     try:

@@ -30,16 +30,16 @@ from conformance.runner import (
     UnreadableError,
     compared,
 )
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core import Node
-from mooring.api.documents import CORE, Document, expand_lists, read
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.snapshot.builder import SnapshotBuilder
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.scheduler.scheduling_cycle import Pending
-from mooring.validation.strategy import Context
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.core import Node
+from moorage.api.documents import CORE, Document, expand_lists, read
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.insight.plan.planner import Plan, plan
+from moorage.insight.snapshot.builder import SnapshotBuilder
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.scheduler.scheduling_cycle import Pending
+from moorage.validation.strategy import Context
 
 NOW = Timestamp.parse("2026-11-15T07:00:00Z")
 # The capacity of the recorded nodes; the manifests leave the status out.

@@ -46,8 +46,8 @@ from conformance.golden import (
     without_nodes,
 )
 from conformance.runner import EQUAL, Case, Mismatch, Outcome, Suite
-from mooring.api.documents import Document
-from mooring.kit.clock import run_simulated
+from moorage.api.documents import Document
+from moorage.kit.clock import run_simulated
 
 Tree = dict[str, Any]
 
@@ -304,10 +304,10 @@ def _event_differences(
     for event in theirs:
         is_on_the_way = event["reason"] == "FailedScheduling" and event["object"] in placed
         if not is_on_the_way and not any(is_same_event(event, each) for each in ours):
-            yield f"events: Kubernetes {json.dumps(event)}, Mooring has none"
+            yield f"events: Kubernetes {json.dumps(event)}, Moorage has none"
     for event in ours:
         if not any(is_same_event(each, event) for each in theirs):
-            yield f"events: Kubernetes has none, Mooring {json.dumps(event)}"
+            yield f"events: Kubernetes has none, Moorage {json.dumps(event)}"
 
 
 def _other_differences(recorded: Tree, played: Tree) -> Iterator[str]:

@@ -28,13 +28,13 @@ import yaml
 from conformance._http_world import ADMIN, Tree, World
 from conformance._scenes import OWN_WARNING, TRIES_MAX, SceneServer, without_choices, without_order
 from conformance.runner import EQUAL, Apart, Case, Mismatch, Outcome, Suite
-from mooring.api import protobuf
-from mooring.api.errors import ApiError
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth.users import ANONYMOUS, AUTHENTICATED, User
-from mooring.apiserver.http.messages import Request, Response, StreamingResponse, Target, parse_path
-from mooring.apiserver.resources import REVIEWS, Resource
-from mooring.apiserver.verbs.selectors import required_fields
+from moorage.api import protobuf
+from moorage.api.errors import ApiError
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth.users import ANONYMOUS, AUTHENTICATED, User
+from moorage.apiserver.http.messages import Request, Response, StreamingResponse, Target, parse_path
+from moorage.apiserver.resources import REVIEWS, Resource
+from moorage.apiserver.verbs.selectors import required_fields
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -574,14 +574,14 @@ def _masked(exchange: Exchange, theirs: Any, ours: Any, world: World) -> tuple[A
 
 def _head_faults(exchange: Exchange, status: int, content_type: str) -> Iterator[str]:
     if status != exchange.status:
-        yield f"status: Kubernetes {exchange.status}, Mooring {status}"
+        yield f"status: Kubernetes {exchange.status}, Moorage {status}"
     if exchange.content_type and content_type != exchange.content_type:
-        yield f"content type: Kubernetes {exchange.content_type}, Mooring {content_type}"
+        yield f"content type: Kubernetes {exchange.content_type}, Moorage {content_type}"
 
 
 def _document_faults(theirs: Any, ours: Any) -> Iterator[str]:
     if isinstance(theirs, dict) and isinstance(ours, dict) and theirs.keys() != ours.keys():
-        yield f"keys: Kubernetes {sorted(theirs)}, Mooring {sorted(ours)}"
+        yield f"keys: Kubernetes {sorted(theirs)}, Moorage {sorted(ours)}"
 
 
 def _faults(place: str, theirs: Any, ours: Any) -> Iterator[str]:
@@ -590,7 +590,7 @@ def _faults(place: str, theirs: Any, ours: Any) -> Iterator[str]:
             inner = f"{place}.{key}" if place else key
             if key not in theirs or key not in ours:
                 side, value = (
-                    ("Kubernetes", theirs[key]) if key in theirs else ("Mooring", ours[key])
+                    ("Kubernetes", theirs[key]) if key in theirs else ("Moorage", ours[key])
                 )
                 yield f"{inner}: only {side} has it: {_shown(value)}"
             elif key == "description" and "columnDefinitions" in place:
@@ -604,11 +604,11 @@ def _faults(place: str, theirs: Any, ours: Any) -> Iterator[str]:
         isinstance(theirs, Sequence) and isinstance(ours, Sequence) and not isinstance(theirs, str)
     ):
         if len(theirs) != len(ours):
-            yield f"{place}: Kubernetes has {len(theirs)}, Mooring {len(ours)}"
+            yield f"{place}: Kubernetes has {len(theirs)}, Moorage {len(ours)}"
         for index, (one, other) in enumerate(zip(theirs, ours, strict=False)):
             yield from _faults(f"{place}[{index}]", one, other)
     elif type(theirs) is not type(ours) or _plain(theirs) != _plain(ours):
-        yield f"{place or 'body'}: Kubernetes {_shown(theirs)}, Mooring {_shown(ours)}"
+        yield f"{place or 'body'}: Kubernetes {_shown(theirs)}, Moorage {_shown(ours)}"
 
 
 def _plain(value: Any) -> Any:

@@ -36,10 +36,10 @@ from conformance._recordings import (
     without,
 )
 from conformance.runner import EQUAL, Case, Mismatch, Outcome, Suite, UnreadableError, UsageError
-from mooring.api.catalogue import SERVED
-from mooring.api.kinds import Kind
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.kit.clock import run_simulated
+from moorage.api.catalogue import SERVED
+from moorage.api.kinds import Kind
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.kit.clock import run_simulated
 
 Tree = dict[str, Any]
 
@@ -259,12 +259,12 @@ class Replay:
 def _one_sided(recorded: list[Tree], new: list[Tree], known: list[Tree]) -> Iterator[str]:
     for theirs in recorded:
         if not any(is_same_event(theirs, ours) for ours in new):
-            yield f"events: Kubernetes {json.dumps(theirs)}, Mooring has none"
+            yield f"events: Kubernetes {json.dumps(theirs)}, Moorage has none"
     shown: list[Tree] = []
     for ours in new:
         if ours not in shown and not any(is_same_event(theirs, ours) for theirs in known):
             shown.append(ours)
-            yield f"events: Kubernetes has none, Mooring {json.dumps(ours)}"
+            yield f"events: Kubernetes has none, Moorage {json.dumps(ours)}"
 
 
 def _kind_of_plural(plural: str) -> Kind:

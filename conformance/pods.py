@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from conformance.runner import EQUAL, Apart, Case, Mismatch, Outcome, Suite, compared
-from mooring.api.gates import Gates
-from mooring.apiserver.http.messages import Request, Response, StreamingResponse, parse_path
-from mooring.apiserver.server import Assembled, assembled
-from mooring.apiserver.settings import Settings
-from mooring.store.memory import open_memory
+from moorage.api.gates import Gates
+from moorage.apiserver.http.messages import Request, Response, StreamingResponse, parse_path
+from moorage.apiserver.server import Assembled, assembled
+from moorage.apiserver.settings import Settings
+from moorage.store.memory import open_memory
 
 Tree = dict[str, Any]
 

@@ -8,8 +8,8 @@ import struct
 from typing import Any
 
 from conformance.runner import Case, Outcome, Suite, compared
-from mooring.api.errors import QuantityError
-from mooring.api.quantity import Quantity
+from moorage.api.errors import QuantityError
+from moorage.api.quantity import Quantity
 
 
 def open_suite() -> Suite:

@@ -10,7 +10,7 @@ A scene in `conformance/scenes/NAME.yaml` is a list of requests; the answers are
 The server should be new, and only its API server should run, so that nobody else writes.
 `settle: true` waits after a request until the server's own controllers have seen it;
 `unordered: true` says that the server lists the causes of an error in any order, and `differs` why
-Mooring answers differently on purpose.
+Moorage answers differently on purpose.
 """
 
 from __future__ import annotations

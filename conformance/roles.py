@@ -14,9 +14,9 @@ from typing import Any
 import yaml
 
 from conformance.runner import Apart, Case, Outcome, Suite, UnreadableError, compared
-from mooring.api.codec import to_tree
-from mooring.api.gates import Gates, Preset
-from mooring.apiserver.auth.bootstrap_policy import bootstrap_objects
+from moorage.api.codec import to_tree
+from moorage.api.gates import Gates, Preset
+from moorage.apiserver.auth.bootstrap_policy import bootstrap_objects
 
 PATTERN = "*-role*.yaml"
 LISTS = ("apiGroups", "nonResourceURLs", "resourceNames", "resources", "verbs")
@@ -49,7 +49,7 @@ class RolesSuite(Suite):
         """Compare what we start with, if we do, in rules, subjects, labels and annotations."""
         ours = self._ours.get(case.id)
         if ours is None:
-            return Apart("a role or binding that Mooring does not start with")
+            return Apart("a role or binding that Moorage does not start with")
         return compared(_compared(case.fields), _compared(ours))
 
 

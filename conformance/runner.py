@@ -113,7 +113,7 @@ def _differences(path: str, expected: object, actual: object) -> Iterator[str]:
             yield from _differences(inner, expected.get(key, ABSENT), actual.get(key, ABSENT))
     # To Python True is 1 and 1 is 1.0; to JSON they are not.
     elif type(expected) is not type(actual) or expected != actual:
-        yield f"{path or 'answer'}: Kubernetes {_shown(expected)}, Mooring {_shown(actual)}"
+        yield f"{path or 'answer'}: Kubernetes {_shown(expected)}, Moorage {_shown(actual)}"
 
 
 class _Absent:
@@ -182,7 +182,7 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="conformance", description="Compare Mooring with recorded answers of Kubernetes."
+        prog="conformance", description="Compare Moorage with recorded answers of Kubernetes."
     )
     parser.add_argument("suite", metavar="SUITE", help=f"one of: {', '.join(suite_names())}")
     parser.add_argument("file", metavar="FILE", type=Path, help="JSON lines, .gz, or a folder")

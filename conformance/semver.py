@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance.runner import Case, Outcome, Suite, compared
-from mooring.api.errors import VersionError
-from mooring.api.semver import Version, matches_api_rule, parse_normalized, parse_version
+from moorage.api.errors import VersionError
+from moorage.api.semver import Version, matches_api_rule, parse_normalized, parse_version
 
 API_LENGTH_MAX_BYTES = 64
 

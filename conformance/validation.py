@@ -13,14 +13,14 @@ from typing import Any
 import msgspec
 
 from conformance.runner import Case, Outcome, Suite, compared
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_json, encode_json
-from mooring.api.errors import DecodeError, GateError
-from mooring.api.gates import Gates
-from mooring.api.kinds import Kind
-from mooring.api.object_reader import ReadObject, read_json
-from mooring.api.timestamp import Timestamp
-from mooring.validation.registry import (
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_json, encode_json
+from moorage.api.errors import DecodeError, GateError
+from moorage.api.gates import Gates
+from moorage.api.kinds import Kind
+from moorage.api.object_reader import ReadObject, read_json
+from moorage.api.timestamp import Timestamp
+from moorage.validation.registry import (
     GENERATED_SUFFIX,
     RegistryResult,
     before_create,
@@ -28,7 +28,7 @@ from mooring.validation.registry import (
     before_update,
     defaulted_hub,
 )
-from mooring.validation.strategy import Context, DriverRefusal
+from moorage.validation.strategy import Context, DriverRefusal
 
 NOW = Timestamp(datetime(2031, 7, 9, 11, 13, 17, tzinfo=UTC))
 

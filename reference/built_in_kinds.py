@@ -1,16 +1,16 @@
-"""The list of all built-in kinds of Kubernetes, with what Mooring does with their objects."""
+"""The list of all built-in kinds of Kubernetes, with what Moorage does with their objects."""
 
 from __future__ import annotations
 
-from mooring.api.built_in_kinds import BUILT_IN_KINDS, Role
-from mooring.api.catalogue import CATALOGUE
+from moorage.api.built_in_kinds import BUILT_IN_KINDS, Role
+from moorage.api.catalogue import CATALOGUE
 from reference.markdown import table_of
 
 _INTRODUCTION = """\
 ## Every built-in kind of Kubernetes 1.37
 
-- **acts**: something in Mooring reads the objects and does what they ask for.
-- **data only**: Mooring validates, stores and serves the objects, but does not act on them;
+- **acts**: something in Moorage reads the objects and does what they ask for.
+- **data only**: Moorage validates, stores and serves the objects, but does not act on them;
   Kubernetes' components or your own may. Where that could mislead you, the server warns when you
   create an object.
 - **refused**: the server does not have the kind.

@@ -1,12 +1,12 @@
-"""The reference page of the functions of CEL, made from the libraries of mooring.cel."""
+"""The reference page of the functions of CEL, made from the libraries of moorage.cel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.cel.device import CelFeatures, DeviceCompiler, Scope
-from mooring.cel.lang.environment import Library, Overload
-from mooring.cel.lang.macros import Macro
+from moorage.cel.device import CelFeatures, DeviceCompiler, Scope
+from moorage.cel.lang.environment import Library, Overload
+from moorage.cel.lang.macros import Macro
 from reference.markdown import MADE, page_of, table_of
 
 # The purpose of each library; a test finds libraries without a text.
@@ -32,7 +32,7 @@ LIBRARY_PURPOSES: dict[str, str] = {
     "kubernetes.authzSelectors": "Permissions for what selectors select; declared only, as above.",
     "kubernetes.Semver": "Semantic versions, such as those in attributes.",
     "kubernetes.lists.includes": "Membership for attributes that may be lists or single values.",
-    "mooring.include": "Another name for `includes`, which KEPs use.",
+    "moorage.include": "Another name for `includes`, which KEPs use.",
 }
 
 _FUNCTIONS_INTRODUCTION = """\

@@ -20,26 +20,26 @@ from dev import HELM
 from reference.markdown import table_of
 
 ROOT: Final = Path(__file__).parent.parent
-CHART: Final = ROOT / "deploy" / "chart" / "mooring"
+CHART: Final = ROOT / "deploy" / "chart" / "moorage"
 BASE: Final = ROOT / "deploy" / "kustomize"
 KUBE_VERSION: Final = "1.37"
-NAMESPACE: Final = "mooring"
-MADE: Final = "# Made from deploy/chart/mooring by `python3 dev.py docs`. Do not edit.\n"
+NAMESPACE: Final = "moorage"
+MADE: Final = "# Made from deploy/chart/moorage by `python3 dev.py docs`. Do not edit.\n"
 
 # Labels that only Helm needs.
 _OF_HELM = re.compile(r"^ *(helm\.sh/chart|app\.kubernetes\.io/managed-by): .*\n", re.MULTILINE)
-_SOURCE = re.compile(r"^# Source: mooring/templates/(\w+)\.yaml\n", re.MULTILINE)
+_SOURCE = re.compile(r"^# Source: moorage/templates/(\w+)\.yaml\n", re.MULTILINE)
 
 _README = """\
-# The chart mooring
+# The chart moorage
 
 <!-- The table is made from values.schema.json and values.yaml by `python3 dev.py docs`. -->
 
-Runs Mooring beside a cluster's own scheduler and controllers. The guide is
+Runs Moorage beside a cluster's own scheduler and controllers. The guide is
 [Install beside a cluster](../../../docs/how-to/install-beside-a-cluster.md).
 
 ```sh
-helm install mooring deploy/chart/mooring --namespace mooring --create-namespace
+helm install moorage deploy/chart/moorage --namespace moorage --create-namespace
 ```
 
 ## Values
@@ -56,7 +56,7 @@ def rendered(*options: str) -> str:
     """Return the manifests of the chart, or raise NoHelmError."""
     if not HELM.exists():
         raise NoHelmError
-    command = [str(HELM), "template", "mooring", str(CHART), "--namespace", NAMESPACE]
+    command = [str(HELM), "template", "moorage", str(CHART), "--namespace", NAMESPACE]
     command += ["--kube-version", KUBE_VERSION, *options]
     done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
     return done.stdout

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from mooring.api.gates import Gate
-from mooring.apiserver.openapi.json_schemas import schema_kinds
-from mooring.cli.main import COMMANDS, moor
-from mooring.cli.shell.sources import argument_source, option_source
-from mooring.hardware.attributes import NumaNodeForm
-from mooring.hardware.catalogue import Catalogue
-from mooring.insight.object_names import KINDS
+from moorage.api.gates import Gate
+from moorage.apiserver.openapi.json_schemas import schema_kinds
+from moorage.cli.main import COMMANDS, moor
+from moorage.cli.shell.sources import argument_source, option_source
+from moorage.hardware.attributes import NumaNodeForm
+from moorage.hardware.catalogue import Catalogue
+from moorage.insight.object_names import KINDS
 
 HELP_LENGTH_MAX = 72
 Tree = dict[str, Any]

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from click.testing import CliRunner
 
-from mooring.cli.main import moor
-from mooring.insight.topology.elements import rectangle, words
+from moorage.cli.main import moor
+from moorage.insight.topology.elements import rectangle, words
 from reference.drawing import LINE_HEIGHT, PADDING, TITLE_HEIGHT, Box, arrow, canvas
 
 ROOT = Path(__file__).parents[1]
@@ -52,7 +52,7 @@ def architecture() -> str:
         y += height + GAP
     text = "Packages from top to bottom; each imports only packages below it: "
     text += "; ".join(", ".join(layer) for layer in _layers())
-    title = "The packages of Mooring: upper ones import lower ones, never the reverse"
+    title = "The packages of Moorage: upper ones import lower ones, never the reverse"
     return canvas(title, text, WIDTH, y + PADDING + 14, [*parts, _legend(y + GAP)])
 
 

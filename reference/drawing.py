@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from mooring.insight.topology.elements import escaped, rectangle, stylesheet, words
+from moorage.insight.topology.elements import escaped, rectangle, stylesheet, words
 
 PADDING = 24
 TITLE_HEIGHT = 48

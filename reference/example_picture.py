@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.allocator import Allocated, Inventory, allocate
-from mooring.api.meta import ObjectMeta
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.allocator import Allocated, Inventory, allocate
+from moorage.api.meta import ObjectMeta
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     AllocationResult,
     CapacityRequirements,
     DeviceClaim,
@@ -27,10 +27,10 @@ from mooring.api.resource.v1 import (
     ResourceClaimSpec,
     ResourceClaimStatus,
 )
-from mooring.hardware import Catalogue, Fleet, NumaNodeForm
-from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.topology import picture
+from moorage.hardware import Catalogue, Fleet, NumaNodeForm
+from moorage.hardware.attributes import NUMA_NODE, PCIE_ROOT
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.topology import picture
 
 PROFILE = "dgx-h100x2"
 CPU = "dra.cpu/cpu"

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.insight.answer.document import explain_schema
+from moorage.insight.answer.document import explain_schema
 from reference.markdown import MADE, page_of, table_of
 
 _INTRODUCTION = """\

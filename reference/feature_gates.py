@@ -1,4 +1,4 @@
-"""The reference page of feature gates, made from mooring.api.gates."""
+"""The reference page of feature gates, made from moorage.api.gates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from operator import attrgetter
 
-from mooring.api.gates import CURRENT, HISTORY, INERT, NEEDS, Gate, Spec, Stage, spec_of
+from moorage.api.gates import CURRENT, HISTORY, INERT, NEEDS, Gate, Spec, Stage, spec_of
 from reference.markdown import MADE, page_of, table_of
 
 # The effect of each gate, in one place; a test finds gates without a text.
@@ -54,11 +54,11 @@ GATE_PURPOSES: dict[Gate, str] = {
 }
 
 _GATES_INTRODUCTION = """\
-The gates of Kubernetes 1.37 that switch something in Mooring.
+The gates of Kubernetes 1.37 that switch something in Moorage.
 [How to choose gates and versions](../how-to/choose-gates.md) tells how to set them.
 
 - *Stage* and *default* are those of Kubernetes 1.37; `--gates-preset kubernetes-1.37` gives them.
-  With Mooring's own preset every gate is on.
+  With Moorage's own preset every gate is on.
 - A *locked* gate cannot be switched.
 - *Since* tells in which version the gate came to each stage.
 - *Needs*: the gate can only be on while these are."""

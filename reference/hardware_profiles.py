@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.hardware.attributes import NumaNodeForm
-from mooring.hardware.board import Profile
-from mooring.hardware.catalogue import Catalogue
-from mooring.hardware.drivers import DRIVERS
-from mooring.hardware.machine import machine_of
+from moorage.hardware.attributes import NumaNodeForm
+from moorage.hardware.board import Profile
+from moorage.hardware.catalogue import Catalogue
+from moorage.hardware.drivers import DRIVERS
+from moorage.hardware.machine import machine_of
 
 INTRO = """\
 A profile describes a board: sockets, NUMA nodes and their distances, PCIe roots, and the devices

@@ -16,28 +16,28 @@ from enum import Enum
 from importlib import import_module
 from typing import Any
 
-import mooring
+import moorage
 from reference.markdown import MADE, page_of, table_of
 
 _INTRODUCTION = """\
-`import mooring` imports nothing else: each name is imported when it is first used. This page is the
-interface: the names of `mooring`, `mooring.driver` (see [Write a
-driver](../tutorial/write-a-driver.md)), `mooring.testing` (see [Test a
-driver](../how-to/test-a-driver.md)) and `mooring.hardware`. All other packages are internal and may
+`import moorage` imports nothing else: each name is imported when it is first used. This page is the
+interface: the names of `moorage`, `moorage.driver` (see [Write a
+driver](../tutorial/write-a-driver.md)), `moorage.testing` (see [Test a
+driver](../how-to/test-a-driver.md)) and `moorage.hardware`. All other packages are internal and may
 change in every release. A name that is here keeps its meaning; later versions may add names and
-optional parameters. [Mooring in a notebook](../tutorial/library.md) shows how to use it."""
+optional parameters. [Moorage in a notebook](../tutorial/library.md) shows how to use it."""
 
 _RESULTS = """\
 Every class below that is a `Readable` can be read in three ways: `to_dict()` is the JSON that the
 command of the same name prints with `-o json`, `str()` is text for people, and notebooks show a
 table."""
 
-# Names of `mooring.testing`, by the module that has them; its fixtures come with pytest.
+# Names of `moorage.testing`, by the module that has them; its fixtures come with pytest.
 TESTING = {
-    "mooring.testing.plugin": ("assert_allocated", "dra_cluster", "fake_kubelet", "hardware"),
-    "mooring.testing.cluster": ("Cluster", "DriverFailedError", "cluster"),
-    "mooring.testing.kubelet": ("DevicesRefusedError", "FakeKubelet", "Fault"),
-    "mooring.testing.machine": ("FakeMachine",),
+    "moorage.testing.plugin": ("assert_allocated", "dra_cluster", "fake_kubelet", "hardware"),
+    "moorage.testing.cluster": ("Cluster", "DriverFailedError", "cluster"),
+    "moorage.testing.kubelet": ("DevicesRefusedError", "FakeKubelet", "Fault"),
+    "moorage.testing.machine": ("FakeMachine",),
 }
 _SIMPLE = (str, int, float, bool, tuple, type(None))
 _HIDDEN = {"driver", "hardware", "testing"}
@@ -45,19 +45,19 @@ _HOOKS = {"instead_of"}  # of our own checks of values
 
 
 def library_page() -> str:
-    """Return the page of the names of `mooring`, and of the packages that are frozen with it."""
+    """Return the page of the names of `moorage`, and of the packages that are frozen with it."""
     sections = ["# The Python library", MADE, _INTRODUCTION]
-    functions = [name for name in _names() if inspect.isfunction(getattr(mooring, name))]
-    errors = [name for name in _names() if _is_error(getattr(mooring, name))]
+    functions = [name for name in _names() if inspect.isfunction(getattr(moorage, name))]
+    errors = [name for name in _names() if _is_error(getattr(moorage, name))]
     classes = [name for name in _names() if name not in (*functions, *errors)]
     sections.append("## Functions")
     for name in functions:
-        sections += _function_section(name, getattr(mooring, name))
+        sections += _function_section(name, getattr(moorage, name))
     sections += ["## Results and values", _RESULTS]
     for name in classes:
-        sections += _class_section(name, getattr(mooring, name))
+        sections += _class_section(name, getattr(moorage, name))
     sections.append("## Errors and warnings")
-    rows = ((f"`{name}`", _first_paragraph(getattr(mooring, name))) for name in errors)
+    rows = ((f"`{name}`", _first_paragraph(getattr(moorage, name))) for name in errors)
     sections.append(table_of(("name", "meaning"), rows))
     for package, names in _packages():
         sections.append(f"## {package}")
@@ -73,8 +73,8 @@ def library_page() -> str:
 
 def surface() -> str:
     """Return a line for each name, method, property and field of the interface."""
-    names = {name: getattr(mooring, name) for name in _names()}
-    lines = [f"mooring.{line}" for name, value in names.items() for line in _lines(name, value)]
+    names = {name: getattr(moorage, name) for name in _names()}
+    lines = [f"moorage.{line}" for name, value in names.items() for line in _lines(name, value)]
     for package, found in _packages():
         for name, value in found.items():
             lines += (f"{package}.{line}" for line in _lines(name, value))
@@ -82,11 +82,11 @@ def surface() -> str:
 
 
 def _names() -> list[str]:
-    return [name for name in mooring.__all__ if name not in _HIDDEN and name != "__version__"]
+    return [name for name in moorage.__all__ if name not in _HIDDEN and name != "__version__"]
 
 
 def _packages() -> Iterator[tuple[str, dict[str, Any]]]:
-    for package in ("mooring.driver", "mooring.hardware"):
+    for package in ("moorage.driver", "moorage.hardware"):
         module = import_module(package)
         yield package, {name: getattr(module, name) for name in module.__all__}
     for module_name, names in TESTING.items():
@@ -103,8 +103,8 @@ def _plain(value: Any) -> Any:
 # --- sections -------------------------------------------------------------------------------------
 
 
-def _function_section(name: str, function: Any, package: str = "mooring") -> Iterator[str]:
-    yield f"### {name if package == 'mooring' else f'{package}.{name}'}"
+def _function_section(name: str, function: Any, package: str = "moorage") -> Iterator[str]:
+    yield f"### {name if package == 'moorage' else f'{package}.{name}'}"
     yield f"```text\n{package}.{name}{_signature(function, is_wide=True)}\n```"
     yield inspect.cleandoc(function.__doc__ or "")
 
@@ -169,7 +169,7 @@ def _hints(value: type) -> dict[str, Any]:
 
 
 def _public(value: type) -> set[str]:
-    own = (base for base in value.__mro__ if base.__module__.startswith("mooring"))
+    own = (base for base in value.__mro__ if base.__module__.startswith("moorage"))
     return {name for base in own for name in vars(base) if not name.startswith("_")} - _HOOKS
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import click
 
-from mooring.cli.main import COMMANDS, moor
+from moorage.cli.main import COMMANDS, moor
 from reference.command_tree import meaning_of, names_of, options_of, usage_of, walk
 
 MADE = '.\\" Made by `python3 dev.py docs`; do not edit.'
@@ -44,7 +44,7 @@ def _page_name(context: click.Context) -> str:
 def _lines(context: click.Context) -> Iterator[str]:
     command, name = context.command, _page_name(context)
     yield MADE
-    yield f'.TH {_text(name.upper())} 1 "" "Mooring" "Mooring"'
+    yield f'.TH {_text(name.upper())} 1 "" "Moorage" "Moorage"'
     yield ".SH NAME"
     yield f"{_text(name)} \\- {_text(_summary(context))}"
     yield ".SH SYNOPSIS"

@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from mooring.apiserver.admission.pod_security import PodSecurityMetrics
-from mooring.apiserver.audit.auditor import log_families
-from mooring.apiserver.http.flow_control import FlowControl
-from mooring.apiserver.http.metrics import Metrics as ServerMetrics
-from mooring.client.indexer import Indexer
-from mooring.cluster.metrics_exporter import exporter_families
-from mooring.cluster.node import node_families
-from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
-from mooring.insight.monitor import Figures, MonitorFamilies
-from mooring.kit.bulkhead import FAULTS
-from mooring.kit.clock import EPOCH
-from mooring.kit.metrics import Family
-from mooring.node.dra.manager import NodeDraMetrics
-from mooring.node.pods.pod_context import StartMetrics
-from mooring.scheduler.framework import NODES_MEASURED_MAX
-from mooring.scheduler.live.metrics import Metrics as SchedulerMetrics
-from mooring.scheduler.live.metrics import resource_families
+from moorage.apiserver.admission.pod_security import PodSecurityMetrics
+from moorage.apiserver.audit.auditor import log_families
+from moorage.apiserver.http.flow_control import FlowControl
+from moorage.apiserver.http.metrics import Metrics as ServerMetrics
+from moorage.client.indexer import Indexer
+from moorage.cluster.metrics_exporter import exporter_families
+from moorage.cluster.node import node_families
+from moorage.controllers.metrics import DraMetrics, WorkQueuesMetrics
+from moorage.insight.monitor import Figures, MonitorFamilies
+from moorage.kit.bulkhead import FAULTS
+from moorage.kit.clock import EPOCH
+from moorage.kit.metrics import Family
+from moorage.node.dra.manager import NodeDraMetrics
+from moorage.node.pods.pod_context import StartMetrics
+from moorage.scheduler.framework import NODES_MEASURED_MAX
+from moorage.scheduler.live.metrics import Metrics as SchedulerMetrics
+from moorage.scheduler.live.metrics import resource_families
 from reference.markdown import MADE, page_of, table_of
 
-OURS = "mooring_"
+OURS = "moorage_"
 
 _INTRODUCTION = """\
 Every program exports its metrics in the text format of Prometheus. Names that begin with
-`mooring_` are Mooring's own. All others are Kubernetes', with the types, labels and buckets of
+`moorage_` are Moorage's own. All others are Kubernetes', with the types, labels and buckets of
 Kubernetes 1.37; names in brackets are those of the KEPs, for the same numbers.
 
 - Numbers are exact: integers are written in full, others with the fewest digits that read back
@@ -88,7 +88,7 @@ def metrics_page() -> str:
 def _row(family: Family) -> tuple[str, ...]:
     name = " ".join((f"`{family.name}`", *(f"(`{alias}`)" for alias in family.aliases)))
     labels = ", ".join(f"`{label}`" for label in family.labels)
-    whose = "Mooring" if family.name.startswith(OURS) else "Kubernetes"
+    whose = "Moorage" if family.name.startswith(OURS) else "Kubernetes"
     return name, family.type, labels, family.text, whose
 
 

@@ -1,15 +1,15 @@
 """Write the reference pages that are made from the code: `python -m reference`.
 
     page              made from
-    cel-functions.md  the libraries of mooring.cel
+    cel-functions.md  the libraries of moorage.cel
     cli.md            the commands and options of `moor`
     explain-json.md   the types of `moor explain -o json`, with explain.schema.json
-    feature-gates.md  the gates of mooring.api.gates
+    feature-gates.md  the gates of moorage.api.gates
     kinds.md          the catalogue of kinds, the strategies of validation, and every built-in kind
-    library.md        the names of mooring, and of the packages that are frozen with it
-    limits.md         the limits of mooring.api.documents and of validation
+    library.md        the names of moorage, and of the packages that are frozen with it
+    limits.md         the limits of moorage.api.documents and of validation
     metrics.md        the metrics of the programs, as they define them
-    profiles.md       the hardware profiles of mooring.hardware
+    profiles.md       the hardware profiles of moorage.hardware
 
 and the pictures beside them, in docs/pictures:
 
@@ -39,20 +39,20 @@ from pathlib import Path
 
 import click
 
-from mooring.api.catalogue import KINDS
-from mooring.api.documents.document import DEFAULT_LIMITS, Limits
-from mooring.api.documents.scalars import DIGITS_MAX as NUMBER_LENGTH_MAX
-from mooring.api.go_types import ITEMS_MAX
-from mooring.api.kinds import Kind
-from mooring.api.object_reader import reports_unknown
-from mooring.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
-from mooring.cli.main import moor
-from mooring.insight.snapshot import bundle
-from mooring.insight.snapshot.archive import UNPACKED_BYTES_MAX
-from mooring.insight.snapshot.workloads import PODS_MAX
-from mooring.sources.inputs import FILE_LIMITS
-from mooring.validation.registry import strategy_for
-from mooring.validation.strategy import MetadataStrategy, Strategy
+from moorage.api.catalogue import KINDS
+from moorage.api.documents.document import DEFAULT_LIMITS, Limits
+from moorage.api.documents.scalars import DIGITS_MAX as NUMBER_LENGTH_MAX
+from moorage.api.go_types import ITEMS_MAX
+from moorage.api.kinds import Kind
+from moorage.api.object_reader import reports_unknown
+from moorage.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
+from moorage.cli.main import moor
+from moorage.insight.snapshot import bundle
+from moorage.insight.snapshot.archive import UNPACKED_BYTES_MAX
+from moorage.insight.snapshot.workloads import PODS_MAX
+from moorage.sources.inputs import FILE_LIMITS
+from moorage.validation.registry import strategy_for
+from moorage.validation.strategy import MetadataStrategy, Strategy
 from reference.built_in_kinds import built_in_section
 from reference.cel_functions import functions_page
 from reference.command_tree import meaning_of, names_of, options_of, usage_of, walk
@@ -73,7 +73,7 @@ from release.vendored import NOTICES, notices
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 PICTURE_FOLDER = FOLDER.parent / "pictures"
 MAN_FOLDER = FOLDER.parent / "man"
-SHELL_FOLDER = FOLDER.parents[1] / "src" / "mooring" / "cli" / "shell"
+SHELL_FOLDER = FOLDER.parents[1] / "src" / "moorage" / "cli" / "shell"
 NOTICES_FOLDER = FOLDER.parents[1]
 
 
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
         ("docs/reference", FOLDER, PAGES),
         ("docs/pictures", PICTURE_FOLDER, PICTURES),
         ("docs/man", MAN_FOLDER, man_pages()),
-        ("src/mooring/cli/shell", SHELL_FOLDER, SHELL_FILES),
+        ("src/moorage/cli/shell", SHELL_FOLDER, SHELL_FILES),
         (".", NOTICES_FOLDER, {NOTICES: notices}),
     ):
         for name in stale_pages(folder, pages):
@@ -160,16 +160,16 @@ def _paragraph(text: str) -> str:
 
 
 _KINDS_INTRODUCTION = """\
-The kinds that Mooring reads, by API group.
+The kinds that Moorage reads, by API group.
 
-- *Versions*: Mooring stores objects in the first version. *Extension* marks versions that
+- *Versions*: Moorage stores objects in the first version. *Extension* marks versions that
   Kubernetes 1.37 does not serve; `--strict` rejects them.
-- *Scope*: `file` marks kinds that no server serves; Mooring reads them from files.
-- *Checked*: **rules** means that Mooring applies Kubernetes' rules for the kind (see
+- *Scope*: `file` marks kinds that no server serves; Moorage reads them from files.
+- *Checked*: **rules** means that Moorage applies Kubernetes' rules for the kind (see
   [differences](../differences.md) for exceptions), **metadata** that it checks the metadata only,
   and **nothing** that it only reads the objects.
 - *Unknown fields* are **reported** as warnings, or as errors with `--strict`, or they are **kept**:
-  Mooring declares the fields that it uses and passes on the others."""
+  Moorage declares the fields that it uses and passes on the others."""
 
 
 def kinds_page() -> str:
@@ -243,8 +243,8 @@ _LIMITS_INTRODUCTION = """\
 Input beyond one of these is refused, with the place and the limit. What is wrong with a file as a
 whole ends its reading, and `moor` exits with 3; a quantity is refused with its object. Only
 duplicate keys beyond their limit are passed over. The named limits are fields of
-`mooring.api.documents.Limits`; the command line has no options for them. Programs that call
-`mooring.api.documents.read` read {bytes_max:,} bytes at most unless they say otherwise."""
+`moorage.api.documents.Limits`; the command line has no options for them. Programs that call
+`moorage.api.documents.read` read {bytes_max:,} bytes at most unless they say otherwise."""
 
 
 def limits_page() -> str:

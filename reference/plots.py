@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mooring.insight.topology.elements import rectangle, words
+from moorage.insight.topology.elements import rectangle, words
 from reference.drawing import LINE_HEIGHT, PADDING, TITLE_HEIGHT, canvas
 
 DATA = Path(__file__).parents[1] / "docs" / "data"

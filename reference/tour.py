@@ -74,8 +74,8 @@ def main() -> None:
 @contextmanager
 def cluster(folder: Path) -> Iterator[tuple[str, Callable[[int], None]]]:
     """Run a cluster with the example training; return a link to its page and what scales it."""
-    place = ("--data-dir", "mooring-data")
-    environment = {**os.environ, "KUBECONFIG": str(folder / "mooring-data" / "kubeconfig")}
+    place = ("--data-dir", "moorage-data")
+    environment = {**os.environ, "KUBECONFIG": str(folder / "moorage-data" / "kubeconfig")}
 
     def run(*command: str) -> str:
         done = subprocess.run(  # noqa: S603
@@ -83,7 +83,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, Callable[[int], None]]]:
         )
         return done.stdout
 
-    moor = (sys.executable, "-m", "mooring.cli.main")
+    moor = (sys.executable, "-m", "moorage.cli.main")
     kubectl = str(find_kubectl())
 
     def scale(replicas: int) -> None:

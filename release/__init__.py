@@ -5,6 +5,6 @@ sbom           the bill of materials, in CycloneDX' form
 krew           the plugin for krew: its archive and its manifest
 lock_file      what a lock file pins
 vendored       files of others in the package, and THIRD_PARTY_NOTICES.md
-compiled_hook  modules compiled with mypyc, if MOORING_COMPILE=1; hatchling runs it for every wheel
+compiled_hook  modules compiled with mypyc, if MOORAGE_COMPILE=1; hatchling runs it for every wheel
 metadata_hook  the README and the URLs that an index shows; hatchling runs it at every build
 """

@@ -29,7 +29,7 @@ FIRST_EPOCH_S = 315_532_800
 PYROMA_BEST = 10
 MANIFEST = "moor.yaml"  # of krew
 MADE = (MANIFEST, "SHA256SUMS", "sbom.cdx.json")  # besides files that begin as the package
-# What pyroma requires and Mooring does not have: the address of a person, and, until pyproject.toml
+# What pyroma requires and Moorage does not have: the address of a person, and, until pyproject.toml
 # has the address of the repository, a URL.
 NOT_OURS = ("AuthorEmail", "Url")
 
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     output: Path = options.output
     output.mkdir(parents=True, exist_ok=True)
     for old in output.iterdir():
-        if old.name.startswith("mooring-") or old.name in MADE:
+        if old.name.startswith("moorage-") or old.name in MADE:
             old.unlink()
     for name, content in released(built, epoch_s).items():
         (output / name).write_bytes(content)
@@ -84,7 +84,7 @@ def build(epoch_s: int) -> dict[str, bytes]:
 
 
 def _built(epoch_s: int) -> dict[str, bytes]:
-    with tempfile.TemporaryDirectory(prefix="mooring-release-") as folder:
+    with tempfile.TemporaryDirectory(prefix="moorage-release-") as folder:
         _run([sys.executable, "-m", "hatchling", "build", "-d", folder], epoch_s=epoch_s)
         return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
 
@@ -94,7 +94,7 @@ def check(built: dict[str, bytes], tools: Path) -> None:
     wrong = faults(ROOT)
     if wrong:
         raise ReleaseError("; ".join(wrong))
-    with tempfile.TemporaryDirectory(prefix="mooring-release-") as made:
+    with tempfile.TemporaryDirectory(prefix="moorage-release-") as made:
         folder = Path(made)
         for name, content in built.items():
             (folder / name).write_bytes(content)

@@ -1,6 +1,6 @@
 """Compile the hot modules with mypyc, for a wheel that is faster on one platform.
 
-The wheel is pure Python unless `MOORING_COMPILE=1` is set when it is built. Then the modules below
+The wheel is pure Python unless `MOORAGE_COMPILE=1` is set when it is built. Then the modules below
 become extension modules beside their sources, which stay in the wheel: a Python that cannot load
 them runs the sources. `python3 dev.py compile` makes such a tree in a folder, to try and to test.
 
@@ -26,8 +26,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SWITCH = "MOORING_COMPILE"
-GROUP = "mooring"  # all in one extension, `mooring__mypyc`, so that they call each other natively
+SWITCH = "MOORAGE_COMPILE"
+GROUP = "moorage"  # all in one extension, `moorage__mypyc`, so that they call each other natively
 ALLOCATOR = (
     *("allocation", "answers", "bin_packing", "bounds", "feasibility"),
     *("interchangeable", "inventory", "ledger", "node_view", "pool_facts", "pool_slices", "pools"),
@@ -39,9 +39,9 @@ SCHEDULER = (
     *("plugins/node_resources", "signature_cache", "size_ranking", "topology_state"),
 )
 MODULES = (
-    *(f"mooring/allocator/{name}.py" for name in ALLOCATOR),
-    *(f"mooring/scheduler/{name}.py" for name in SCHEDULER),
-    "mooring/kit/lru.py",
+    *(f"moorage/allocator/{name}.py" for name in ALLOCATOR),
+    *(f"moorage/scheduler/{name}.py" for name in SCHEDULER),
+    "moorage/kit/lru.py",
 )
 # What the modules and all that they import need to be understood, besides what users install.
 BUILD_REQUIRES = ("mypy==2.4.1", "setuptools", "types-pyyaml")
@@ -76,7 +76,7 @@ class CompiledModules(BuildHookInterface[Any]):
         """Compile, and add what was made to the wheel."""
         if not is_wanted() or version != "standard":
             return
-        made = Path(tempfile.mkdtemp(prefix="mooring-compiled-"))
+        made = Path(tempfile.mkdtemp(prefix="moorage-compiled-"))
         self._made = made
         compile_into(made, Path(self.root) / "src")
         for path in extensions(made):
@@ -100,11 +100,11 @@ def compile_into(folder: Path, source: Path) -> None:
     """Copy the package from a source folder into another, and compile its hot modules there."""
     for module in MODULES:
         refuse(module, (source / module).read_text(encoding="utf-8"))
-    shutil.rmtree(folder / "mooring", ignore_errors=True)
+    shutil.rmtree(folder / "moorage", ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__", "*.so")
-    shutil.copytree(source / "mooring", folder / "mooring", ignore=ignored)
+    shutil.copytree(source / "moorage", folder / "moorage", ignore=ignored)
     # A process of its own: mypy and setuptools read the current directory and change global state.
-    with tempfile.TemporaryDirectory(prefix="mooring-compiling-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="moorage-compiling-") as scratch:
         command = [sys.executable, str(Path(__file__).resolve()), "--in-place", scratch]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:

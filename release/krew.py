@@ -1,6 +1,6 @@
 """The plugin for krew: an archive that it installs, and the manifest that describes it.
 
-krew installs programs, but Mooring is a Python package. So the archive contains a launcher, the
+krew installs programs, but Moorage is a Python package. So the archive contains a launcher, the
 wheel, and the lock file with the hashes of the wheel's dependencies.
 """
 
@@ -20,7 +20,7 @@ _VERSION = re.compile(r"(?P<release>\d+\.\d+\.\d+)(?:\.?(?P<mark>a|b|rc|dev)(?P<
 
 def archive_name(version: str) -> str:
     """Return the name of the archive of a version."""
-    return f"mooring-krew-{version}.tar.gz"
+    return f"moorage-krew-{version}.tar.gz"
 
 
 def krew_archive(root: Path, wheel: tuple[str, bytes], *, version: str, epoch_s: int) -> bytes:

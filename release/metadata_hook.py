@@ -41,10 +41,10 @@ class ReadmeAndUrls(MetadataHookInterface):
 
 def version_of(root: Path) -> str:
     """Return the version of the package, which its `__init__` declares."""
-    text = (root / "src" / "mooring" / "__init__.py").read_text(encoding="utf-8")
+    text = (root / "src" / "moorage" / "__init__.py").read_text(encoding="utf-8")
     found = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
     if found is None:
-        raise ValueError("src/mooring/__init__.py declares no __version__")
+        raise ValueError("src/moorage/__init__.py declares no __version__")
     return found[1]
 
 

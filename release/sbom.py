@@ -1,6 +1,6 @@
 """The software bill of materials of a release, in the form of CycloneDX 1.6.
 
-It lists what `pip install 'mooring[all]'` installs, in the tested versions, and the third-party
+It lists what `pip install 'moorage[all]'` installs, in the tested versions, and the third-party
 files in the wheel. The same lock files and the same wheel give the same bytes.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from release.lock_file import Pin, read_lock
 from release.vendored import Vendored
 
-NAME = "mooring"
+NAME = "moorage"
 SPACE = uuid.UUID(
     "6f1c0f5e-2f0c-5a53-9a0c-6f6d6f6f7269"
 )  # for serial numbers; any constant would do
@@ -75,9 +75,9 @@ def _package(pin: Pin, *, is_required: bool) -> dict[str, Any]:
     if licence := _licence(pin.name):
         component["licenses"] = [{"expression": licence}]
     # A version has one file for each platform; which one is installed is decided there.
-    properties = [{"name": "mooring:lock:sha256", "value": digest} for digest in pin.sha256s]
+    properties = [{"name": "moorage:lock:sha256", "value": digest} for digest in pin.sha256s]
     if pin.marker:
-        properties.append({"name": "mooring:lock:marker", "value": pin.marker})
+        properties.append({"name": "moorage:lock:marker", "value": pin.marker})
     return component | {"properties": properties}
 
 

@@ -25,9 +25,9 @@ _ROW = re.compile(
 
 
 _INTRODUCTION = """\
-The packages that Mooring depends on are installed beside it and come with their own licences;
+The packages that Moorage depends on are installed beside it and come with their own licences;
 `sbom.cdx.json` of a release lists them. This page names the files of others that are part of
-Mooring itself."""
+Moorage itself."""
 
 
 class Vendored(NamedTuple):

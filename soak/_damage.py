@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from mooring.api.catalogue import KINDS
-from mooring.api.documents import read
+from moorage.api.catalogue import KINDS
+from moorage.api.documents import read
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DAMAGES_MAX = 5

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from mooring.validation.custom_resources.formats import STRING_FORMATS
+from moorage.validation.custom_resources.formats import STRING_FORMATS
 from soak._damage import ODD_VALUES
 
 Tree = dict[str, Any]

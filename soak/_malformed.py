@@ -18,8 +18,8 @@ from typing import Any, Final, TypeVar
 
 import yaml
 
-from mooring.api.codec import decode_json
-from mooring.api.errors import ApiError
+from moorage.api.codec import decode_json
+from moorage.api.errors import ApiError
 
 # What an exception of Python says, and no message to a user may.
 PYTHON_TEXT: Final = re.compile(

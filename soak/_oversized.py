@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from mooring.api import schema
-from mooring.api.kinds import Kind
-from mooring.api.schema import Field
+from moorage.api import schema
+from moorage.api.kinds import Kind
+from moorage.api.schema import Field
 from soak._requests import SERVED
 
 DEPTH_MAX = 12

@@ -16,13 +16,13 @@ from urllib.parse import quote
 
 import yaml
 
-from mooring.api import protobuf
-from mooring.api.catalogue import KINDS
-from mooring.api.catalogue import SERVED as KNOWN
-from mooring.api.gates import Gates
-from mooring.api.kinds import Kind
-from mooring.apiserver.resources import REVIEWS
-from mooring.apiserver.runtime_config import RuntimeConfig
+from moorage.api import protobuf
+from moorage.api.catalogue import KINDS
+from moorage.api.catalogue import SERVED as KNOWN
+from moorage.api.gates import Gates
+from moorage.api.kinds import Kind
+from moorage.apiserver.resources import REVIEWS
+from moorage.apiserver.runtime_config import RuntimeConfig
 from soak._damage import ODD_VALUES, bases, damaged_bytes, damaged_tree
 
 # What a server serves without further options.

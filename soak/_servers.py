@@ -42,7 +42,7 @@ class Server:
 
     def begin(self) -> None:
         """Start a process; it is not waited for."""
-        command = [sys.executable, "-m", "mooring.cli.main", "server", "--port", "0"]
+        command = [sys.executable, "-m", "moorage.cli.main", "server", "--port", "0"]
         command += ["--data-dir", str(self.folder), *self._options]
         self._start = self.log.stat().st_size if self.log.exists() else 0
         self._began = time.monotonic()

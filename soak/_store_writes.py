@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from mooring.store import Entry
-from mooring.store.sqlite import SqliteStore, open_sqlite
+from moorage.store import Entry
+from moorage.store.sqlite import SqliteStore, open_sqlite
 
 WRITERS = 16
 KEYS = 8  # of each writer

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from mooring.api.kinds import Kind
+from moorage.api.kinds import Kind
 from soak._oversized import FILLINGS, filled, least, spots
 
 BYTES_MAX = 3 * 1024 * 1024 - 1024

@@ -20,14 +20,14 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
-from mooring.cel.device import COST_LIMIT, CelFeatures, DeviceCompiler, ExpressionKind, Scope
-from mooring.cel.device_values import device_variables
-from mooring.cel.lang.attributes import ABSENT, Path
-from mooring.cel.lang.equality import equal
-from mooring.cel.lang.errors import EvalError
-from mooring.cel.lang.program import Evaluated, Program
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import DeviceAttribute, DeviceCapacity
+from moorage.cel.device import COST_LIMIT, CelFeatures, DeviceCompiler, ExpressionKind, Scope
+from moorage.cel.device_values import device_variables
+from moorage.cel.lang.attributes import ABSENT, Path
+from moorage.cel.lang.equality import equal
+from moorage.cel.lang.errors import EvalError
+from moorage.cel.lang.program import Evaluated, Program
 from soak import Outcome, Plan, Tally
 
 LENGTH_MAX = 10 * 1024  # Validation compiles nothing longer.

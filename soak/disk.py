@@ -71,11 +71,11 @@ def run(plan: Plan, rounds: int = ROUNDS, cycles: int = CYCLES) -> Outcome:
     """Run the campaign."""
     tally = Tally("disk", lambda seed, number: make_case(seed, number, rounds, cycles))
     started = time.monotonic()
-    logging.getLogger("mooring.store").setLevel(logging.CRITICAL)  # it says what we do to it
+    logging.getLogger("moorage.store").setLevel(logging.CRITICAL)  # it says what we do to it
     try:
         tally.run(plan)
     finally:
-        logging.getLogger("mooring.store").setLevel(logging.NOTSET)
+        logging.getLogger("moorage.store").setLevel(logging.NOTSET)
     figures = {"cases": str(tally.cases), "seed": str(plan.seed)}
     figures |= {name: f"{count:,}" for name, count in sorted(tally.counts.items())}
     figures["seconds"] = f"{time.monotonic() - started:.0f}"

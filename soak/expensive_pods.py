@@ -27,13 +27,13 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Namespace, Node, Pod
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.writes import Create, Delete, Target
+from moorage.api.codec import decode_tree
+from moorage.api.core import Namespace, Node, Pod
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.writes import Create, Delete, Target
 from soak import Outcome, Plan, Tally
 from soak._servers import environment
 
@@ -108,7 +108,7 @@ class Session:
     def open(self) -> None:
         """Start everything."""
         self._began_s = time.monotonic()
-        command = [sys.executable, "-m", "mooring.cli.main", "control-plane", "--port", "0"]
+        command = [sys.executable, "-m", "moorage.cli.main", "control-plane", "--port", "0"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603
                 [*command, "--data-dir", str(self._folder / "data")],

@@ -29,7 +29,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mooring.store.sqlite.maintenance import check
+from moorage.store.sqlite.maintenance import check
 from soak import Outcome, Plan, Tally
 from soak._http import Address, Connection, LostError, Reply
 from soak._requests import FORMS, NAMESPACE, SERVED, Sent, make_request

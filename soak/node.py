@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from mooring.client.client_factory import http_client, load_rest_config
+from moorage.client.client_factory import http_client, load_rest_config
 from soak import Outcome, Plan, Tally
 from soak._node.history import History
 from soak._node.programs import Site

@@ -19,13 +19,13 @@ from datetime import UTC, datetime
 from random import Random
 from typing import NamedTuple
 
-from mooring.api.codec import encode_json
-from mooring.api.documents import CORE, KUBERNETES, expand_lists, read
-from mooring.api.errors import DocumentError
-from mooring.api.gates import Gates, Preset
-from mooring.api.timestamp import Timestamp
-from mooring.validation.manifests import ManifestValidator, Verdict
-from mooring.validation.strategy import Context
+from moorage.api.codec import encode_json
+from moorage.api.documents import CORE, KUBERNETES, expand_lists, read
+from moorage.api.errors import DocumentError
+from moorage.api.gates import Gates, Preset
+from moorage.api.timestamp import Timestamp
+from moorage.validation.manifests import ManifestValidator, Verdict
+from moorage.validation.strategy import Context
 from soak import Outcome, Plan, Tally
 from soak._damage import bases, damaged_bytes, damaged_tree, written
 

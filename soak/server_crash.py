@@ -24,7 +24,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mooring.store.sqlite.maintenance import check
+from moorage.store.sqlite.maintenance import check
 from soak import Outcome, Plan, Tally
 from soak._http import Address, Connection, LostError
 from soak._server_writes import KINDS, WRITERS, Key, Writer, prepare

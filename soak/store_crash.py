@@ -34,9 +34,9 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from mooring.store import Deletion, Entry, KeyChange, Progress, Put, Store
-from mooring.store.errors import TooOldError
-from mooring.store.sqlite import SqliteStore, open_sqlite
+from moorage.store import Deletion, Entry, KeyChange, Progress, Put, Store
+from moorage.store.errors import TooOldError
+from moorage.store.sqlite import SqliteStore, open_sqlite
 from soak import Outcome, Plan, Tally
 from soak._store_writes import number_of, value_of
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from mooring.store import Deletion, Entry, KeyChange, Progress, Put, Watch
-from mooring.store.errors import ClosedError, SlowWatcherError, TooOldError
-from mooring.store.sqlite import SqliteStore
+from moorage.store import Deletion, Entry, KeyChange, Progress, Put, Watch
+from moorage.store.errors import ClosedError, SlowWatcherError, TooOldError
+from moorage.store.sqlite import SqliteStore
 from soak import Outcome, Plan, Tally
 
 CASES = 5

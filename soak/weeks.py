@@ -53,8 +53,8 @@ class WeeksCase:
     def outcomes(self) -> Counter[str]:
         """Return the counts; raise when something grows."""
         folder = Path(tempfile.mkdtemp(prefix="w", dir="/tmp"))  # sockets need short paths
-        level = logging.getLogger("mooring").level
-        logging.getLogger("mooring").setLevel(logging.CRITICAL)  # nodes are gone all the time
+        level = logging.getLogger("moorage").level
+        logging.getLogger("moorage").setLevel(logging.CRITICAL)  # nodes are gone all the time
         try:
             counts, growths = self._run(folder)
             faults = growths.faults()
@@ -63,7 +63,7 @@ class WeeksCase:
             self.kept = str(folder)
             raise
         finally:
-            logging.getLogger("mooring").setLevel(level)
+            logging.getLogger("moorage").setLevel(level)
             if not self.kept:
                 shutil.rmtree(folder)
         return counts

@@ -10,7 +10,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from mooring.kit.bulkhead import FAULTS, Fault
+from moorage.kit.bulkhead import FAULTS, Fault
 from tests.corpus import HIDDEN, readers
 
 # A test run tries the same examples each time, `--hypothesis-profile=random` others. How long it

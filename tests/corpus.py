@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 
-HIDDEN = "MOORING_WITHOUT_CORPUS"  # set for the programs that tests start, too
+HIDDEN = "MOORAGE_WITHOUT_CORPUS"  # set for the programs that tests start, too
 BESIDE = Path(__file__).parents[2] / "shared" / "corpus"
 
 

@@ -1,6 +1,6 @@
 """Measures of the code base: `python3 dev.py check` prints them and fails where a budget is broken.
 
-modules       files under src/mooring
+modules       files under src/moorage
 single use    modules of fewer than 60 lines that only one other module imports, and that stand
               alone for no reason listed in REASONS
 shared names  public class names that more than two packages define
@@ -25,11 +25,11 @@ SMALL_MODULE_LINES = 60
 
 # Modules that stand alone although they are small and one module imports them.
 REASONS: dict[str, str] = {
-    "mooring.sources.large_files": "inputs would be too long with it",
-    "mooring.apiserver.http.extensions": "what the server knows of packages above it",
-    "mooring.insight.reports.github": "one module per format of reports",
-    "mooring.scheduler.plugins.image_locality": "one module per plugin of Kubernetes",
-    "mooring.web.asking": "the only threads of the page",
+    "moorage.sources.large_files": "inputs would be too long with it",
+    "moorage.apiserver.http.extensions": "what the server knows of packages above it",
+    "moorage.insight.reports.github": "one module per format of reports",
+    "moorage.scheduler.plugins.image_locality": "one module per plugin of Kubernetes",
+    "moorage.web.asking": "the only threads of the page",
 }
 
 
@@ -43,7 +43,7 @@ class Module(NamedTuple):
 
     @property
     def package(self) -> str:
-        """The package under `mooring` that the module belongs to."""
+        """The package under `moorage` that the module belongs to."""
         return self.name.split(".")[1] if "." in self.name else ""
 
 

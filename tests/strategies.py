@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from msgspec import NODEFAULT, Raw, Struct
 from msgspec.structs import FieldInfo, fields
 
-from mooring.api.quantity import Quantity
-from mooring.api.schema import Field, api_type
-from mooring.api.structs import EXTRA
-from mooring.api.timestamp import MicroTimestamp, Timestamp
+from moorage.api.quantity import Quantity
+from moorage.api.schema import Field, api_type
+from moorage.api.structs import EXTRA
+from moorage.api.timestamp import MicroTimestamp, Timestamp
 
 S = TypeVar("S", bound=Struct)
 

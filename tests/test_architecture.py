@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "mooring"
+PACKAGE = ROOT / "src" / "moorage"
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 _IMPORT = re.compile(r"^[ \t]*(?:from|import) ([\w.]+)", re.MULTILINE)
@@ -49,7 +49,7 @@ def statement(name: str) -> str:
 
 @cache
 def imports() -> dict[str, frozenset[str]]:
-    """Return what each module imports, by its name without `mooring.`."""
+    """Return what each module imports, by its name without `moorage.`."""
     found = {}
     for path in PACKAGE.rglob("*.py"):
         module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
@@ -61,7 +61,7 @@ def packages_imported_by(package: str) -> set[str]:
     names = set[str]().union(
         *(names for module, names in imports().items() if _is_in(module, package))
     )
-    inside = {name.split(".")[1] for name in names if name.startswith("mooring.")}
+    inside = {name.split(".")[1] for name in names if name.startswith("moorage.")}
     return inside - {package}
 
 
@@ -101,7 +101,7 @@ def test_files_and_modules_that_are_named_exist() -> None:
         if "/" in name and not name.startswith("http"):
             inside = ROOT / name if (ROOT / name).exists() else PACKAGE / name
             assert inside.exists(), name
-        elif name.startswith("mooring."):
+        elif name.startswith("moorage."):
             path = ROOT / "src" / Path(*name.split("."))
             assert path.is_dir() or path.with_suffix(".py").exists(), name
 
@@ -159,5 +159,5 @@ def test_pure_packages_are_those_of_the_contract() -> None:
     name = "Pure packages do no I/O and read no clock"
     whole = {each for each in contract(name)["source_modules"] if each.count(".") == 1}
     stated = set(_NAMES.findall(statement(name).partition(", and the parts")[0]))
-    assert {f"mooring.{each}" for each in stated} == whole
+    assert {f"moorage.{each}" for each in stated} == whole
     assert {package for package, line in drawn_packages().items() if "(pure)" in line} == stated

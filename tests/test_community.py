@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.cli.main import moor
+from moorage.cli.main import moor
 
 ROOT = Path(__file__).parents[1]
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))

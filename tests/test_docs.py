@@ -33,20 +33,20 @@ import pytest
 from click.testing import CliRunner
 
 import dev
-from mooring.api import errors as api_errors
-from mooring.api.catalogue import KINDS, SERVED
-from mooring.api.codec import decode_tree
-from mooring.api.documents import read
-from mooring.api.field_path import root
-from mooring.api.gates import Gate
-from mooring.api.resource.v1 import ResourceSlice
-from mooring.cel.device import CelFeatures, DeviceCompiler, Scope
-from mooring.cel.lang.equality import equal
-from mooring.cel.lang.program import Evaluated
-from mooring.cli import errors
-from mooring.cli.main import moor
-from mooring.cluster.programs import CONTROLLERS
-from mooring.validation.errors import ErrorType, FieldError
+from moorage.api import errors as api_errors
+from moorage.api.catalogue import KINDS, SERVED
+from moorage.api.codec import decode_tree
+from moorage.api.documents import read
+from moorage.api.field_path import root
+from moorage.api.gates import Gate
+from moorage.api.resource.v1 import ResourceSlice
+from moorage.cel.device import CelFeatures, DeviceCompiler, Scope
+from moorage.cel.lang.equality import equal
+from moorage.cel.lang.program import Evaluated
+from moorage.cli import errors
+from moorage.cli.main import moor
+from moorage.cluster.programs import CONTROLLERS
+from moorage.validation.errors import ErrorType, FieldError
 from reference import pages
 from release.vendored import NOTICES
 

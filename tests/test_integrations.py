@@ -18,7 +18,7 @@ import click
 import pytest
 import yaml
 
-from mooring.cli.main import moor
+from moorage.cli.main import moor
 from release.krew import archive_name, krew_archive, krew_manifest, semantic_version
 
 ROOT = Path(__file__).parents[1]
@@ -262,9 +262,9 @@ def dev_project() -> Any:
 
 # --- krew --------------------------------------------------------------------------------------
 
-REPOSITORY = "https://example.com/mooring"
+REPOSITORY = "https://example.com/moorage"
 VERSION = "0.1.0.dev0"
-WHEEL = f"mooring-{VERSION}-py3-none-any.whl"
+WHEEL = f"moorage-{VERSION}-py3-none-any.whl"
 
 
 def krew() -> bytes:
@@ -381,7 +381,7 @@ def test_the_plugin_installs_itself_once_and_passes_arguments_on(plugin: Plugin)
     assert (first.returncode, first.stdout) == (0, "moor got: plan -f a b.yaml\n")
     assert "first use of 0.1.0.dev0" in first.stderr
     lines = plugin.log.read_text().splitlines()
-    home = plugin.home / ".local/share/mooring/0.1.0.dev0"
+    home = plugin.home / ".local/share/moorage/0.1.0.dev0"
     assert lines[0] == f"-m venv {home}"
     assert lines[1].endswith("the store/requirements.txt")
     assert "--require-hashes" in lines[1]
@@ -411,7 +411,7 @@ def test_an_installation_that_failed_is_tried_again(plugin: Plugin) -> None:
 
 def test_two_do_not_install_at_once(plugin: Plugin) -> None:
     plugin.has_python(KREW_PYTHON)
-    lock = plugin.home / ".local/share/mooring/0.1.0.dev0.lock"
+    lock = plugin.home / ".local/share/moorage/0.1.0.dev0.lock"
     lock.mkdir(parents=True)
     done = plugin.run()
     assert done.returncode == 3

@@ -22,8 +22,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import dev
-from mooring.cli.main import moor
-from mooring.kit.extras import EXTRAS
+from moorage.cli.main import moor
+from moorage.kit.extras import EXTRAS
 from reference.man_pages import man_pages
 from tests.apiserver.test_kubectl_server import running
 from tests.test_docs import blocks_of, commands_of, matches
@@ -57,7 +57,7 @@ ALWAYS = {"up", "ui", "control-plane", "server", "reset", "run", "node", "driver
 HELP = """
 import json, sys
 from click.testing import CliRunner
-from mooring.cli.main import moor
+from moorage.cli.main import moor
 found = {}
 for path in json.load(sys.stdin):
     done = CliRunner().invoke(moor, [*path.split(), "--help"])
@@ -68,9 +68,9 @@ json.dump(found, sys.stdout)
 # And for all modules: None where it can be imported, else the type and text of the error.
 MODULES = """
 import importlib, json, pkgutil, sys
-import mooring
+import moorage
 found = {}
-for module in pkgutil.walk_packages(mooring.__path__, "mooring."):
+for module in pkgutil.walk_packages(moorage.__path__, "moorage."):
     try:
         importlib.import_module(module.name)
     except Exception as error:
@@ -145,7 +145,7 @@ def install(*arguments: Path | str) -> None:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
-    """Install the wheel into a fresh environment, with what `pip install mooring` brings."""
+    """Install the wheel into a fresh environment, with what `pip install moorage` brings."""
     made = Base(tmp_path_factory.mktemp("base"))
     wheel = built("wheel", tmp_path_factory.mktemp("wheel"))
     install("venv", "--quiet", "--python", sys.executable, made.folder / "venv")
@@ -170,7 +170,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_base_dependencies_are_all_that_the_wheel_asks_for(base: Base) -> None:
     text = "import importlib.metadata as m; print(*{each.name for each in m.distributions()})"
     brought = {canonicalize_name(name) for name in base.program(text).split()}
-    assert {"mooring", *names(DECLARED[""])} <= brought
+    assert {"moorage", *names(DECLARED[""])} <= brought
     assert brought.isdisjoint(name for extra in EXTRAS for name in names(DECLARED[extra]))
 
 
@@ -225,9 +225,9 @@ def test_a_command_that_needs_an_extra_says_so_in_one_line(
 ) -> None:
     done = base.script("moor", *arguments.format(there=there).split())
     name = name_of(arguments)
-    wanted = f"error: moor {name} needs the {extra} extra: pip install 'mooring[{extra}]'\n"
+    wanted = f"error: moor {name} needs the {extra} extra: pip install 'moorage[{extra}]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (3, "", wanted)
-    assert not (base.folder / "mooring-data").exists()
+    assert not (base.folder / "moorage-data").exists()
 
 
 def name_of(arguments: str) -> str:
@@ -259,7 +259,7 @@ def test_commands_of_the_readme_work_after_pip_install_in_another_folder(
     base: Base, tmp_path: Path
 ) -> None:
     """Each command prints what the README of the package says, as an index shows it."""
-    said = "import importlib.metadata as m; print(m.metadata('mooring').get_payload())"
+    said = "import importlib.metadata as m; print(m.metadata('moorage').get_payload())"
     readme = tmp_path / "README.md"
     readme.write_text(base.program(said), encoding="utf-8")
     folder = tmp_path / "elsewhere"
@@ -286,27 +286,27 @@ def test_commands_of_the_readme_work_after_pip_install_in_another_folder(
 
 def test_every_module_can_be_imported_or_names_its_extra(base: Base) -> None:
     found = json.loads(base.program(MODULES))
-    assert found.pop("mooring.testing.plugin")[1] == "No module named 'pytest'"
+    assert found.pop("moorage.testing.plugin")[1] == "No module named 'pytest'"
     failed = {name: error for name, error in found.items() if error is not None}
-    remedies = re.compile(r"is not installed: pip install 'mooring\[(drivers|server)\]'")
+    remedies = re.compile(r"is not installed: pip install 'moorage\[(drivers|server)\]'")
     unclear = [
         name
         for name, (kind, text) in failed.items()
         if kind != "MissingExtraError" or not remedies.search(text)
     ]
     assert unclear == []
-    assert "mooring[drivers]" in failed["mooring.driver.serving"][1]
-    assert "mooring[server]" in failed["mooring.testing.cluster"][1]
-    assert "mooring[server]" in failed["mooring.testing.kubelet"][1]
+    assert "moorage[drivers]" in failed["moorage.driver.serving"][1]
+    assert "moorage[server]" in failed["moorage.testing.cluster"][1]
+    assert "moorage[server]" in failed["moorage.testing.kubelet"][1]
     assert failed.keys().isdisjoint(
-        ("mooring.driver", "mooring.driver.metadata", "mooring.testing", "mooring.client.informers")
+        ("moorage.driver", "moorage.driver.metadata", "moorage.testing", "moorage.client.informers")
     )
 
 
 def test_a_driver_that_is_run_names_its_extra_in_one_line(base: Base) -> None:
     assert base.script("moor", "driver", "new", "gpu.example.com").returncode == 0
     done = base.script("python", "gpu/driver.py", "--node-name", "a")
-    wanted = "error: a driver needs the drivers extra: pip install 'mooring[drivers]'\n"
+    wanted = "error: a driver needs the drivers extra: pip install 'moorage[drivers]'\n"
     assert (done.returncode, done.stderr) == (1, wanted)
 
 
@@ -318,7 +318,7 @@ def test_the_pytest_plugin_disturbs_nobody_and_names_its_extra(base: Base, tmp_p
     driver.write_text("def test_driver(dra_cluster, fake_kubelet):\n    pass\n")
     assert "1 passed" in base.pytest(str(plain), path=tmp_path / "tools")
     said = base.pytest(str(driver), path=tmp_path / "tools")
-    assert "dra_cluster needs the server extra: pip install 'mooring[server]'" in said
+    assert "dra_cluster needs the server extra: pip install 'moorage[server]'" in said
     assert "Traceback" not in said
     assert "import" not in said
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli.main import COMMANDS
-from mooring.cluster.programs import CONTROLLERS, OFF_BY_DEFAULT
+from moorage.cli.main import COMMANDS
+from moorage.cluster.programs import CONTROLLERS, OFF_BY_DEFAULT
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "contributing" / "recipes.md").read_text(encoding="utf-8")
 SOURCES = ROOT / "src"
-PROFILES = SOURCES / "mooring" / "hardware" / "profiles"
+PROFILES = SOURCES / "moorage" / "hardware" / "profiles"
 
 FIELD_FILES_MAX = 12
 FILTER_FILES_MAX = 3
@@ -54,7 +54,7 @@ def test_every_command_has_the_files_of_its_recipe() -> None:
 
 def test_every_controller_has_the_steps_of_its_recipe() -> None:
     source = "".join(
-        path.read_text(encoding="utf-8") for path in (SOURCES / "mooring/controllers").glob("*.py")
+        path.read_text(encoding="utf-8") for path in (SOURCES / "moorage/controllers").glob("*.py")
     )
     # The explainer looks at the whole cluster; it is a program beside the controllers.
     assert [n for n in CONTROLLERS if n not in OFF_BY_DEFAULT and f'"{n}"' not in source] == []
@@ -72,19 +72,19 @@ GATE = "DRABlinkingDevices"
 
 # file of the recipe: what to find in it, and what to put after that line
 EDITS: dict[str, tuple[tuple[str, str], ...]] = {
-    "src/mooring/api/gates.txt": (
+    "src/moorage/api/gates.txt": (
         (r"DRAConsumableCapacity .*", f"{GATE} A37- needs DynamicResourceAllocation"),
     ),
-    "src/mooring/api/gates.py": (
+    "src/moorage/api/gates.py": (
         (r"    DRA_CONSUMABLE_CAPACITY = .*", f'    DRA_BLINKING_DEVICES = "{GATE}"'),
     ),
-    "src/mooring/api/resource/devices.py": (
+    "src/moorage/api/resource/devices.py": (
         (r"    allow_multiple_allocations: .*", "    blinks: bool | None = None"),
     ),
-    "src/mooring/api/resource/v1beta1.py": (
+    "src/moorage/api/resource/v1beta1.py": (
         (r"    allow_multiple_allocations: .*", "    blinks: bool | None = None"),
     ),
-    "src/mooring/api/resource.schema.txt": (
+    "src/moorage/api/resource.schema.txt": (
         (
             r"  allowMultipleAllocations \d+ .*",
             f"  blinks 99 *bool featureGate={GATE} -- Whether the device blinks.",
@@ -95,15 +95,15 @@ EDITS: dict[str, tuple[tuple[str, str], ...]] = {
 CHECKS = """
 from datetime import UTC, datetime
 
-from mooring.api import protobuf
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.openapi.schemas import schemas_of
-from mooring.apiserver.patching.shapes import shape_of
-from mooring.validation.registry import before_create
-from mooring.validation.strategy import Context
+from moorage.api import protobuf
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.openapi.schemas import schemas_of
+from moorage.apiserver.patching.shapes import shape_of
+from moorage.validation.registry import before_create
+from moorage.validation.strategy import Context
 
 def stored(version, device, flag):
     kind = CATALOGUE.find(f"resource.k8s.io/{version}", "ResourceSlice")
@@ -136,7 +136,7 @@ def test_a_field_that_follows_the_recipe_is_read_validated_stored_and_served(
 ) -> None:
     assert set(EDITS) <= set(steps("Add a Device field behind a feature gate"))
     skipped = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(SOURCES / "mooring", tmp_path / "src" / "mooring", ignore=skipped)
+    shutil.copytree(SOURCES / "moorage", tmp_path / "src" / "moorage", ignore=skipped)
     for name, edits in EDITS.items():
         path = tmp_path / name
         text = path.read_text(encoding="utf-8")

@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from mooring.api.catalogue import SERVED
-from mooring.api.codec import encode_json
-from mooring.api.documents import read
-from mooring.api.errors import DocumentError
-from mooring.api.gates import Gates
-from mooring.client.writes import Create, Patch, Target
-from mooring.insight.answer.changes.edits import Edit, ObjectChange
-from mooring.insight.answer.finding import Answer, Fix, FixRank
-from mooring.kit.clock import ManualClock
-from mooring.validation.manifests import ManifestValidator
-from mooring.validation.strategy import Context
+from moorage.api.catalogue import SERVED
+from moorage.api.codec import encode_json
+from moorage.api.documents import read
+from moorage.api.errors import DocumentError
+from moorage.api.gates import Gates
+from moorage.client.writes import Create, Patch, Target
+from moorage.insight.answer.changes.edits import Edit, ObjectChange
+from moorage.insight.answer.finding import Answer, Fix, FixRank
+from moorage.kit.clock import ManualClock
+from moorage.validation.manifests import ManifestValidator
+from moorage.validation.strategy import Context
 from soak import (
     Plan,
     allocator,

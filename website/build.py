@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     if output.exists() and any(output.iterdir()) and not (output / MARK).exists():
         print(f"{output}: this folder has other files; name an empty one", file=sys.stderr)
         return UNUSABLE
-    with tempfile.TemporaryDirectory(prefix="mooring-site-") as made:
+    with tempfile.TemporaryDirectory(prefix="moorage-site-") as made:
         site, wrong = built(Path(made), options.zensical)
         for problem in wrong:
             print(problem, file=sys.stderr)

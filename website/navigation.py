@@ -36,7 +36,7 @@ LESSONS = (
 )
 
 SECTIONS = (
-    Section("Mooring", ("README.md", "docs/explanation/comparison.md", "docs/differences.md")),
+    Section("Moorage", ("README.md", "docs/explanation/comparison.md", "docs/differences.md")),
     Section(
         "Readers",
         ("docs/index.md", *(f"docs/readers/{name}.md" for name in READERS)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from conformance._plain.model import Amounts, Failure
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
     CapacityRequirements,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     CounterSet,
     Device,
     DeviceClass,

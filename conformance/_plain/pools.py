@@ -7,10 +7,10 @@ from collections import defaultdict
 
 from conformance._allocation import Problem
 from conformance._plain.model import Failure, Pool
-from mooring.api.core.node import Node
-from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.names import label_name, label_value
-from mooring.api.resource.v1 import Device, ResourceSlice, ResourceSliceSpec
+from moorage.api.core.node import Node
+from moorage.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from moorage.api.names import label_name, label_value
+from moorage.api.resource.v1 import Device, ResourceSlice, ResourceSliceSpec
 
 
 def gather_pools(problem: Problem) -> list[Pool]:

@@ -6,7 +6,7 @@ from conformance._allocation import Problem
 from conformance._plain.capacity import fits
 from conformance._plain.model import Candidate, Choice, Failure, Pool
 from conformance._plain.selectors import Selectors
-from mooring.api.resource.v1 import (
+from moorage.api.resource.v1 import (
     DeviceRequest,
     DeviceSubRequest,
     ExactDeviceRequest,

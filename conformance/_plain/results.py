@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from conformance._allocation import Problem
 from conformance._plain.model import Choice, Failure, Taking
-from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.resource.v1 import (
+from moorage.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from moorage.api.resource.v1 import (
     AllocationResult,
     DeviceAllocationConfiguration,
     DeviceAllocationResult,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from conformance._plain.model import Allocated, Candidate, Pool, Taking
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     Device,
     DeviceAttribute,
     DeviceCounterConsumption,

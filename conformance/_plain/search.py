@@ -26,7 +26,7 @@ from conformance._plain.rules import (
     may_match,
 )
 from conformance._plain.selectors import Selectors
-from mooring.api.resource.v1 import AllocationResult, DeviceConstraint
+from moorage.api.resource.v1 import AllocationResult, DeviceConstraint
 
 STEPS_MAX = 1_000_000
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from conformance._plain.model import Candidate, Choice, DeviceId, Failure
 from conformance._plain.pools import matches_node
-from mooring.api.core.node import Node
-from mooring.api.resource.v1 import DeviceAttribute, DeviceSelector
-from mooring.cel.device import CelFeatures, Compiled, DeviceCompiler
-from mooring.cel.lang.program import Evaluated
+from moorage.api.core.node import Node
+from moorage.api.resource.v1 import DeviceAttribute, DeviceSelector
+from moorage.cel.device import CelFeatures, Compiled, DeviceCompiler
+from moorage.cel.lang.program import Evaluated
 
 COMPILER = DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)
 HINT = (

@@ -1,8 +1,8 @@
 """The facade in ten lines: plan the pods of a folder, and explain the one that gets no node."""
 
-import mooring
+import moorage
 
-world = mooring.load("examples/training", profile="dgx-h100")
+world = moorage.load("examples/training", profile="dgx-h100")
 plan = world.plan()
 for pod in plan.placed:
     print(pod.full_name, "runs on", pod.node, "with", ", ".join(pod.devices))

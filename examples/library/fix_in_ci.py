@@ -2,15 +2,15 @@
 
 import sys
 
-import mooring
+import moorage
 
-world = mooring.load("examples/training", profile="dgx-h100")
+world = moorage.load("examples/training", profile="dgx-h100")
 plan = world.plan()
 for explanation in plan.explain():
     print(f"{explanation.title}: {explanation.cause}", file=sys.stderr)
     change = next((fix for fix in explanation.fixes if fix.is_change), None)
     if change is not None:
-        fixed = mooring.load(*change.manifests(), profile="dgx-h100")
+        fixed = moorage.load(*change.manifests(), profile="dgx-h100")
         assert fixed.plan().fits
         print(f"  {change.text}", file=sys.stderr)
 sys.exit(0 if plan.fits else 1)

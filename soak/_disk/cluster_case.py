@@ -36,8 +36,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mooring.cluster.state_folder import StateFolder
-from mooring.store.sqlite import check
+from moorage.cluster.state_folder import StateFolder
+from moorage.store.sqlite import check
 from soak._http import Address, Connection, LostError, Reply
 from soak._node.programs import Program
 from soak._servers import client_context
@@ -162,7 +162,7 @@ class Cluster:
         self.data = disk.path / "data"
         words = ("up", "--port", "0", "--data-dir", str(self.data), "--node-name", "n1")
         mode = ("--isolate",) if is_isolated else ()
-        command = [sys.executable, "-m", "mooring.cli.main", *words, "--drivers", "cpu", *mode]
+        command = [sys.executable, "-m", "moorage.cli.main", *words, "--drivers", "cpu", *mode]
         self.up = Program("up", disk.path / "up.out", command, "node n1: ")
         self._port = 0
 
@@ -197,8 +197,8 @@ class Cluster:
         for pid in _children(self.up.pid):
             with suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                if b"mooring.cli.main" in words:
-                    found[words[words.index(b"mooring.cli.main") + 1].decode()] = pid
+                if b"moorage.cli.main" in words:
+                    found[words[words.index(b"moorage.cli.main") + 1].decode()] = pid
         return found
 
     def is_working(self) -> bool:

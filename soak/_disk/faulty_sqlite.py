@@ -26,7 +26,7 @@ OK, FULL, CANTOPEN = 0, 13, 14
 IOERR_WRITE, IOERR_FSYNC, IOERR_TRUNCATE = 10 | 3 << 8, 10 | 4 << 8, 10 | 6 << 8
 SHORT = -1  # half of the bytes are written, then it fails
 SECTOR = 512
-NAME = b"mooring-faulty"
+NAME = b"moorage-faulty"
 
 _Open = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_int, POINTER(c_int))
 _Close = CFUNCTYPE(c_int, c_void_p)

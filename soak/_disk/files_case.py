@@ -1,6 +1,6 @@
 """Files of other packages on a disk that fails: atomic files, and the checkpoint of a driver.
 
-`FaultyOs` stands for the module `os` in `mooring.kit.atomic_file` and `mooring.driver.checkpoint`:
+`FaultyOs` stands for the module `os` in `moorage.kit.atomic_file` and `moorage.driver.checkpoint`:
 opening, writing, syncing, renaming and removing fail now and then, with the errors of a full disk,
 a quota, a read-only file system, a broken disk, and too many open files. The laws:
 
@@ -23,9 +23,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mooring.driver import checkpoint as checkpoint_module
-from mooring.driver.checkpoint import Checkpoint, FileSystem, PreparedClaim, PreparedDevice
-from mooring.kit import atomic_file
+from moorage.driver import checkpoint as checkpoint_module
+from moorage.driver.checkpoint import Checkpoint, FileSystem, PreparedClaim, PreparedDevice
+from moorage.kit import atomic_file
 
 STEPS = 60
 FAULTS = (

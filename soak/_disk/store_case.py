@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from mooring.store import Entry, Progress
-from mooring.store.errors import RefusedError, StoreError, UnavailableError
-from mooring.store.sqlite import SqliteStore, open_sqlite
-from mooring.store.sqlite import writer as writer_module
+from moorage.store import Entry, Progress
+from moorage.store.errors import RefusedError, StoreError, UnavailableError
+from moorage.store.sqlite import SqliteStore, open_sqlite
+from moorage.store.sqlite import writer as writer_module
 from soak._disk import faulty_sqlite
 from soak._disk.faulty_sqlite import FaultyDisk, Operation
 from soak._store_writes import value_of

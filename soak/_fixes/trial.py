@@ -15,27 +15,27 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from mooring.api.documents import CORE, expand_lists, read
-from mooring.api.timestamp import Timestamp
-from mooring.claims.pod_claims import controller_of
-from mooring.cli.cluster_options import ClusterInput, read_cluster
-from mooring.cli.explain import fix_text
-from mooring.insight.answer.answer import answer, likeness
-from mooring.insight.answer.changes.edits import REMOVED
-from mooring.insight.answer.document import shown_explanations
-from mooring.insight.answer.finding import Answer, Fix
-from mooring.insight.answer.groups import grouped
-from mooring.insight.answer.manifests import fixed_manifests
-from mooring.insight.answer.output import answer_lines
-from mooring.insight.explain.pods import Explanation, explain
-from mooring.insight.messages import CAUSE_LENGTH_MAX, full_name
-from mooring.insight.plan.placements import chosen_results, stand_ins
-from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.plan.refused import refused_results, with_refused
-from mooring.scheduler.reservation import Reservation
-from mooring.scheduler.scheduling_cycle import Pending
-from mooring.validation.manifests import ManifestValidator
-from mooring.validation.strategy import Context
+from moorage.api.documents import CORE, expand_lists, read
+from moorage.api.timestamp import Timestamp
+from moorage.claims.pod_claims import controller_of
+from moorage.cli.cluster_options import ClusterInput, read_cluster
+from moorage.cli.explain import fix_text
+from moorage.insight.answer.answer import answer, likeness
+from moorage.insight.answer.changes.edits import REMOVED
+from moorage.insight.answer.document import shown_explanations
+from moorage.insight.answer.finding import Answer, Fix
+from moorage.insight.answer.groups import grouped
+from moorage.insight.answer.manifests import fixed_manifests
+from moorage.insight.answer.output import answer_lines
+from moorage.insight.explain.pods import Explanation, explain
+from moorage.insight.messages import CAUSE_LENGTH_MAX, full_name
+from moorage.insight.plan.placements import chosen_results, stand_ins
+from moorage.insight.plan.planner import Plan, plan
+from moorage.insight.plan.refused import refused_results, with_refused
+from moorage.scheduler.reservation import Reservation
+from moorage.scheduler.scheduling_cycle import Pending
+from moorage.validation.manifests import ManifestValidator
+from moorage.validation.strategy import Context
 from soak._fixes.worlds import Text, World
 
 NOW: Final = Timestamp.parse("2026-01-01T00:00:00Z")

@@ -15,11 +15,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from mooring.api.documents import CORE, expand_lists, read
-from mooring.api.gates import Gate, Gates
-from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL
-from mooring.hardware.attributes import NumaNodeForm
-from mooring.sources.cluster_sources import ClusterSource, FileSource, Profiles, Taker
+from moorage.api.documents import CORE, expand_lists, read
+from moorage.api.gates import Gate, Gates
+from moorage.api.resource.v1 import ADMIN_NAMESPACE_LABEL
+from moorage.hardware.attributes import NumaNodeForm
+from moorage.sources.cluster_sources import ClusterSource, FileSource, Profiles, Taker
 
 ROOT: Final = Path(__file__).parents[2]
 CORPUS: Final = ROOT.parent / "shared" / "corpus"

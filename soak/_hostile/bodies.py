@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from mooring.api import protobuf
-from mooring.api.kinds import Kind
-from mooring.api.schema import find_kind
+from moorage.api import protobuf
+from moorage.api.kinds import Kind
+from moorage.api.schema import find_kind
 from soak._damage import damaged_bytes
 from soak._hostile.grammar import Grammar
 from soak._hostile.objects import good_objects

@@ -12,7 +12,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from mooring.api.schema import Field, api_type
+from moorage.api.schema import Field, api_type
 from soak._hostile.values import COMMANDS, WRONG, Lexicon, copied, pick
 
 Tree = dict[str, Any]

@@ -6,7 +6,7 @@ import json
 from functools import cache
 from typing import Any
 
-from mooring.api.kinds import Kind
+from moorage.api.kinds import Kind
 from soak._requests import SERVED, trees_of
 
 Tree = dict[str, Any]

@@ -14,8 +14,8 @@ from random import Random
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from mooring.api.kinds import Kind
-from mooring.apiserver.resources import REVIEWS
+from moorage.api.kinds import Kind
+from moorage.apiserver.resources import REVIEWS
 from soak._damage import damaged_bytes
 from soak._hostile.bodies import NAMES, Bodies, json_bytes
 from soak._hostile.objects import CLUSTER_SCOPED, KINDS, NAMESPACED

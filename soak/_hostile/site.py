@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from mooring.cluster.cluster_processes import ClusterPlan, kubeconfig_of, on_server_ready
+from moorage.cluster.cluster_processes import ClusterPlan, kubeconfig_of, on_server_ready
 from soak._hostile.users import STATIC, token_file, token_of
 from soak._hostile.values import LEVELS
 from soak._http import Address, Connection, LostError
@@ -137,7 +137,7 @@ class HostileSite:
         return self._programs[name]
 
     def _program(self, name: str, ready: str, *arguments: object) -> Program:
-        command = [sys.executable, "-m", "mooring.cli.main", *map(str, arguments)]
+        command = [sys.executable, "-m", "moorage.cli.main", *map(str, arguments)]
         return Program(
             name,
             self.logs / f"{name}.log",

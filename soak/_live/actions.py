@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.api.core.node import Node
-from mooring.api.core.pod import FAILED, SUCCEEDED, Pod
-from mooring.api.resource.v1 import (
+from moorage.api.core.node import Node
+from moorage.api.core.pod import FAILED, SUCCEEDED, Pod
+from moorage.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimTemplate,
 )
-from mooring.api.scheduling import CompositePodGroup, PodGroup
-from mooring.client.writes import Delete, Target, Update
+from moorage.api.scheduling import CompositePodGroup, PodGroup
+from moorage.client.writes import Delete, Target, Update
 from soak._live import pools, things
 
 if TYPE_CHECKING:

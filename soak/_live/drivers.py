@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mooring.api.meta import Condition
-from mooring.api.resource.v1 import AllocatedDeviceStatus, ResourceClaim
-from mooring.api.timestamp import Timestamp
-from mooring.scheduler.binding_conditions import failure, is_ready
+from moorage.api.meta import Condition
+from moorage.api.resource.v1 import AllocatedDeviceStatus, ResourceClaim
+from moorage.api.timestamp import Timestamp
+from moorage.scheduler.binding_conditions import failure, is_ready
 from soak._live.pools import BROKEN, READY
 
 

@@ -18,12 +18,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.client.errors import ClientError
-from mooring.client.writes import Create, Delete, Patch, Target
-from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import ProgramContext
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.client.errors import ClientError
+from moorage.client.writes import Create, Delete, Patch, Target
+from moorage.cluster.embedded import EmbeddedCluster, embedded
+from moorage.cluster.programs import ProgramContext
 from soak._live import pools, things
 from soak._live.laws import check_given
 
@@ -35,12 +35,12 @@ DEVICES = 3 * len(pools.NODES)
 
 def run_embedded(seed: str) -> Counter[str]:
     """Carry out a history on a real server, or raise what must not be."""
-    logging.getLogger("mooring").setLevel(logging.CRITICAL)  # it is killed all the time
+    logging.getLogger("moorage").setLevel(logging.CRITICAL)  # it is killed all the time
     try:
         with TemporaryDirectory() as folder:
             return asyncio.run(_history(Path(folder), Random(seed)))  # noqa: S311
     finally:
-        logging.getLogger("mooring").setLevel(logging.NOTSET)
+        logging.getLogger("moorage").setLevel(logging.NOTSET)
 
 
 async def _history(folder: Path, random: Random) -> Counter[str]:

@@ -14,29 +14,29 @@ from itertools import count
 from random import Random
 from typing import Any, NamedTuple
 
-from mooring.api.core import ResourceQuota
-from mooring.api.core.namespace import Namespace
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
+from moorage.api.core import ResourceQuota
+from moorage.api.core.namespace import Namespace
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from mooring.api.scheduling import CompositePodGroup, PodGroup
-from mooring.api.timestamp import Timestamp
-from mooring.client.errors import ClientError
-from mooring.client.writes import Create, Delete, Target, Update
-from mooring.cluster.programs import ControllerProgram, ProgramContext, SchedulerProgram
-from mooring.controllers.controller import WriteRefused
-from mooring.kit.clock import ManualClock
-from mooring.scheduler.live import Backoff, SchedulerConfig
-from mooring.scheduler.plugins.registry import Profile
-from mooring.scheduler.pod_signature import PodReading
-from mooring.scheduler.reservation import IdSource
+from moorage.api.scheduling import CompositePodGroup, PodGroup
+from moorage.api.timestamp import Timestamp
+from moorage.client.errors import ClientError
+from moorage.client.writes import Create, Delete, Target, Update
+from moorage.cluster.programs import ControllerProgram, ProgramContext, SchedulerProgram
+from moorage.controllers.controller import WriteRefused
+from moorage.kit.clock import ManualClock
+from moorage.scheduler.live import Backoff, SchedulerConfig
+from moorage.scheduler.plugins.registry import Profile
+from moorage.scheduler.pod_signature import PodReading
+from moorage.scheduler.reservation import IdSource
 from soak._live import drivers, pools, things
 from soak._live.actions import Action, apply
 from soak._live.laws import Laws, allows
@@ -408,14 +408,14 @@ class _Listening(logging.Handler):
         self.warnings: Counter[str] = Counter()
 
     def __enter__(self) -> _Listening:
-        logger = logging.getLogger("mooring")
+        logger = logging.getLogger("moorage")
         self._was = logger.propagate
         logger.propagate = False
         logger.addHandler(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        logger = logging.getLogger("mooring")
+        logger = logging.getLogger("moorage")
         logger.removeHandler(self)
         logger.propagate = self._was
 

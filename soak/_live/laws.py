@@ -24,16 +24,16 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
-from mooring.api.core.node import Node
-from mooring.api.core.pod import FAILED, SUCCEEDED, Pod
-from mooring.api.resource.v1 import (
+from moorage.api.core.node import Node
+from moorage.api.core.pod import FAILED, SUCCEEDED, Pod
+from moorage.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
 )
-from mooring.api.scheduling import CompositePodGroup, PodGroup
-from mooring.claims.pod_claims import (
+from moorage.api.scheduling import CompositePodGroup, PodGroup
+from moorage.claims.pod_claims import (
     ALL_FEATURES,
     Named,
     NotNeeded,
@@ -41,19 +41,19 @@ from mooring.claims.pod_claims import (
     group_name,
     reference_of,
 )
-from mooring.claims.reservations import is_reserved_for
-from mooring.client.indexer import Indexer
-from mooring.controllers.controller import ObjectChange, WriteRefused
-from mooring.scheduler.binding_conditions import is_ready
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.features import ALL_FEATURES as EVERYTHING
-from mooring.scheduler.group_forest import GROUP, GroupKey
-from mooring.scheduler.plugins.registry import Profile
-from mooring.scheduler.pod_groups import Gang, decide, unit_of
-from mooring.scheduler.pod_signature import PodReading, ReadingSettings
-from mooring.scheduler.preemption import Preemption
-from mooring.scheduler.reservation import IdSource, Reservation
-from mooring.scheduler.scheduling_cycle import Pending, Placed, schedule
+from moorage.claims.reservations import is_reserved_for
+from moorage.client.indexer import Indexer
+from moorage.controllers.controller import ObjectChange, WriteRefused
+from moorage.scheduler.binding_conditions import is_ready
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.features import ALL_FEATURES as EVERYTHING
+from moorage.scheduler.group_forest import GROUP, GroupKey
+from moorage.scheduler.plugins.registry import Profile
+from moorage.scheduler.pod_groups import Gang, decide, unit_of
+from moorage.scheduler.pod_signature import PodReading, ReadingSettings
+from moorage.scheduler.preemption import Preemption
+from moorage.scheduler.reservation import IdSource, Reservation
+from moorage.scheduler.scheduling_cycle import Pending, Placed, schedule
 from soak._live.pools import BANDWIDTH, MEMORY, MIG, NIC, PARTS
 from soak._live.things import CPUS, RESOURCE, SCHEDULERS, ZONE
 

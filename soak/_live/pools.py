@@ -15,8 +15,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.resource.v1 import ResourceSlice
+from moorage.api.codec import decode_tree
+from moorage.api.resource.v1 import ResourceSlice
 
 Tree = dict[str, Any]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.core import ResourceQuota
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import DeviceClass, ResourceClaim
-from mooring.claims.extended_resources import DeviceClassIndex
-from mooring.claims.pod_claims import ClaimRejection as NoRoom
-from mooring.claims.quotas import CLAIMS, PODS, charged, evaluator_for, recalculated, usage_context
-from mooring.controllers.controller import WriteRefused
+from moorage.api.core import ResourceQuota
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import DeviceClass, ResourceClaim
+from moorage.claims.extended_resources import DeviceClassIndex
+from moorage.claims.pod_claims import ClaimRejection as NoRoom
+from moorage.claims.quotas import CLAIMS, PODS, charged, evaluator_for, recalculated, usage_context
+from moorage.controllers.controller import WriteRefused
 from tests.controllers.model import Model
 
 

@@ -16,11 +16,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.core.pod import Pod
-from mooring.api.scheduling import PodGroup
-from mooring.api.timestamp import Timestamp
-from mooring.client.contract import Added, Event, ObjectList, Removed
-from mooring.client.errors import (
+from moorage.api.core.pod import Pod
+from moorage.api.scheduling import PodGroup
+from moorage.api.timestamp import Timestamp
+from moorage.client.contract import Added, Event, ObjectList, Removed
+from moorage.client.errors import (
     AlreadyExistsError,
     ClientError,
     ConflictError,
@@ -30,9 +30,9 @@ from mooring.client.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
-from mooring.client.writes import Apply, Create, Delete, Patch, RecordEvent, Update
-from mooring.controllers.controller import ObjectChange
-from mooring.kit.clock import ManualClock
+from moorage.client.writes import Apply, Create, Delete, Patch, RecordEvent, Update
+from moorage.controllers.controller import ObjectChange
+from moorage.kit.clock import ManualClock
 from tests.controllers.model import Model, RefusedError
 
 Sent = Create | Update | Patch | Apply | Delete

@@ -7,17 +7,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import ResourceQuota
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import (
+from moorage.api.codec import decode_tree
+from moorage.api.core import ResourceQuota
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from mooring.api.scheduling import PROTECTION_FINALIZER, CompositePodGroup, PodGroup
+from moorage.api.scheduling import PROTECTION_FINALIZER, CompositePodGroup, PodGroup
 from soak._live.pools import CORES, FABRIC, GPU, MIG, NIC, POOLS, made
 
 Tree = dict[str, Any]

@@ -23,10 +23,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import DeviceCapacity
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.driver import (
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import DeviceCapacity
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.driver import (
     Claim,
     ClaimName,
     ContainerEdits,
@@ -35,11 +35,11 @@ from mooring.driver import (
     Driver,
     Prepared,
 )
-from mooring.driver.checkpoint import FILE, FileSystem
-from mooring.driver.errors import DriverError
-from mooring.driver.program import parser, settings_of
-from mooring.driver.serving import serving
-from mooring.kit.process_memory import limit_malloc_arenas
+from moorage.driver.checkpoint import FILE, FileSystem
+from moorage.driver.errors import DriverError
+from moorage.driver.program import parser, settings_of
+from moorage.driver.serving import serving
+from moorage.kit.process_memory import limit_malloc_arenas
 
 UNITS = 8  # that claims share of each device
 REPUBLISH_EVERY_S = 0.7

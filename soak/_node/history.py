@@ -17,11 +17,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from random import Random
 
-from mooring.api.core import Pod
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.client.api_client import ApiClient
-from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
-from mooring.client.writes import Create, Delete, Target
+from moorage.api.core import Pod
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.client.api_client import ApiClient
+from moorage.client.errors import AlreadyExistsError, ClientError, NotFoundError
+from moorage.client.writes import Create, Delete, Target
 from soak._node import laws, things
 from soak._node.driver import STEPS
 from soak._node.laws import BrokenLawError

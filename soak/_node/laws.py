@@ -20,10 +20,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
-from mooring.client.api_client import ApiClient
-from mooring.driver.checkpoint import Checkpoint, FileSystem
-from mooring.driver.errors import CheckpointError
+from moorage.api.resource.v1 import ResourceClaim, ResourceSlice
+from moorage.client.api_client import ApiClient
+from moorage.driver.checkpoint import Checkpoint, FileSystem
+from moorage.driver.errors import CheckpointError
 from soak._node.programs import Site
 from soak._node.things import MARK
 

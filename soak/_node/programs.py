@@ -198,7 +198,7 @@ class Site:
         return self.root / "plugins" / driver / "checkpoint.json"
 
     def _moor(self, name: str, ready: str, *arguments: object) -> Program:
-        command = [sys.executable, "-m", "mooring.cli.main", *map(str, arguments)]
+        command = [sys.executable, "-m", "moorage.cli.main", *map(str, arguments)]
         return Program(name, self.folder / f"{name}.log", command, ready)
 
 

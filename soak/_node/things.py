@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.resource.v1 import DeviceClass, ResourceClaim, ResourceClaimTemplate
 
 Tree = dict[str, Any]
 NAMESPACE = "default"

@@ -20,14 +20,14 @@ from random import Random
 
 import msgspec
 
-from mooring.api.gates import Gates
-from mooring.client.contract import Request
-from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import ControllerProgram, ProgramContext
-from mooring.cluster.simulation import SimulatedMachines, SimulatedPods, fleets_of
-from mooring.kit.clock import LoopClock, run_simulated
-from mooring.store.contract import Store
-from mooring.store.memory import open_memory
+from moorage.api.gates import Gates
+from moorage.client.contract import Request
+from moorage.cluster.embedded import EmbeddedCluster, embedded
+from moorage.cluster.programs import ControllerProgram, ProgramContext
+from moorage.cluster.simulation import SimulatedMachines, SimulatedPods, fleets_of
+from moorage.kit.clock import LoopClock, run_simulated
+from moorage.store.contract import Store
+from moorage.store.memory import open_memory
 from soak._node.programs import resident_mb
 from soak._weeks.growth import Growths
 from soak._weeks.workloads import RESOURCE, Send, Tree, Workloads, encoded, media
@@ -168,7 +168,7 @@ async def measured(store: Store) -> dict[str, float]:
 def _objects_of_modules() -> Iterator[object]:
     """Yield what our modules and their classes define; frozen objects are not found otherwise."""
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] != "mooring":
+        if name.partition(".")[0] != "moorage":
             continue
         for each in list(vars(module).values()):
             yield each

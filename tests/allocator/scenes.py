@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from conformance.allocator import COMPILER
-from mooring.allocator import ALL_FEATURES, AllocationOutcome, Features, Inventory, allocate
-from mooring.allocator.allocation import BUDGET, Budget
-from mooring.api.core.node import Node
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.allocator import ALL_FEATURES, AllocationOutcome, Features, Inventory, allocate
+from moorage.allocator.allocation import BUDGET, Budget
+from moorage.api.core.node import Node
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     Counter,
     CounterSet,
     Device,

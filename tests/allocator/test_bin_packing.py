@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.allocator.bin_packing import Bin, BinPacking, Vector, maximal_fillings
-from mooring.allocator.errors import OutOfStepsError
-from mooring.allocator.pools import bits
-from mooring.allocator.problem import Problem
-from mooring.allocator.remaining import SlotGroup
-from mooring.allocator.rules.consumption import ConsumptionRule
-from mooring.api.resource.v1 import Device
+from moorage.allocator.bin_packing import Bin, BinPacking, Vector, maximal_fillings
+from moorage.allocator.errors import OutOfStepsError
+from moorage.allocator.pools import bits
+from moorage.allocator.problem import Problem
+from moorage.allocator.remaining import SlotGroup
+from moorage.allocator.rules.consumption import ConsumptionRule
+from moorage.api.resource.v1 import Device
 from tests.allocator.problems.parts import amounts, claim
 from tests.allocator.scenes import HERE, gpu, inventory, published, shareable
 

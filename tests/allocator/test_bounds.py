@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.allocator.bounds import Demand, has_flow
-from mooring.allocator.pools import bits, mask_of
+from moorage.allocator.bounds import Demand, has_flow
+from moorage.allocator.pools import bits, mask_of
 
 DEMANDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2**6 - 1)), max_size=5)
 

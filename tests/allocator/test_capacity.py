@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.allocator.errors import CapacityError
-from mooring.allocator.rules.capacity import consumed_capacity
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.allocator.errors import CapacityError
+from moorage.allocator.rules.capacity import consumed_capacity
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
     DeviceCapacity,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.allocator.rules.consumption import Counters, amounts_of, counters_of
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import Counter, CounterSet, Device, DeviceCounterConsumption
+from moorage.allocator.rules.consumption import Counters, amounts_of, counters_of
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import Counter, CounterSet, Device, DeviceCounterConsumption
 
 Amounts = Mapping[str, str]  # by counter
 

@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import convert
 
-from mooring.allocator import Allocated, AllocationOutcome, Inventory, allocate
-from mooring.allocator.rules.constraints import AttributeTable
-from mooring.api.resource.v1 import (
+from moorage.allocator import Allocated, AllocationOutcome, Inventory, allocate
+from moorage.allocator.rules.constraints import AttributeTable
+from moorage.api.resource.v1 import (
     Device,
     DeviceAttribute,
     DeviceConstraint,
     DeviceDerivedAttribute,
 )
-from mooring.cel.device import CelFeatures, DeviceCompiler
+from moorage.cel.device import CelFeatures, DeviceCompiler
 from tests.allocator.problems.parts import claim, class_, request, slice_
 from tests.allocator.scenes import DRIVER
 from tests.scheduler.makers import node

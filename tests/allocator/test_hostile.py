@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from mooring.allocator import Allocated, AllocationFailed, AllocationOutcome, Inventory, Unsatisfied
-from mooring.allocator.allocation import Budget
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.allocator import Allocated, AllocationFailed, AllocationOutcome, Inventory, Unsatisfied
+from moorage.allocator.allocation import Budget
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
     Device,

@@ -7,9 +7,9 @@ import pytest
 from conformance._allocation import essence, read_expected, read_problem, recorded_essence
 from conformance.allocator import answer
 from conformance.runner import read_cases
-from mooring.allocator import Allocated, Unsatisfied, allocate, search
-from mooring.allocator.interchangeable import alike_devices
-from mooring.api.resource.v1 import Device, DeviceConstraint
+from moorage.allocator import Allocated, Unsatisfied, allocate, search
+from moorage.allocator.interchangeable import alike_devices
+from moorage.api.resource.v1 import Device, DeviceConstraint
 from tests.allocator.problems.parts import attributes, claim, selectors, slice_
 from tests.allocator.scenes import DRIVER, HERE, consuming, gpu, gpus, inventory, with_counters
 from tests.corpus import corpus

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.allocator import (
+from moorage.allocator import (
     ALL_FEATURES,
     Allocated,
     AllocationFailed,
@@ -18,14 +18,14 @@ from mooring.allocator import (
     Unsatisfied,
     allocate,
 )
-from mooring.allocator.inventory import HOPELESS_MAX, PLANS_MAX, PROBLEMS_MAX
-from mooring.allocator.ledger import CHANGES_KEPT
-from mooring.allocator.node_view import AllocatedState
-from mooring.api.core.node import Node
-from mooring.api.meta import ObjectMeta
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import Device, ResourceClaim, ResourcePool, ResourceSlice
-from mooring.cel.device import CelFeatures, DeviceCompiler
+from moorage.allocator.inventory import HOPELESS_MAX, PLANS_MAX, PROBLEMS_MAX
+from moorage.allocator.ledger import CHANGES_KEPT
+from moorage.allocator.node_view import AllocatedState
+from moorage.api.core.node import Node
+from moorage.api.meta import ObjectMeta
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import Device, ResourceClaim, ResourcePool, ResourceSlice
+from moorage.cel.device import CelFeatures, DeviceCompiler
 from tests.allocator.problems.parts import (
     NODE,
     allocated,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from mooring.allocator import Allocated, AllocationFailed, AllocationOutcome, Inventory, Unsatisfied
-from mooring.allocator.allocation import Budget
-from mooring.api.resource.v1 import (
+from moorage.allocator import Allocated, AllocationFailed, AllocationOutcome, Inventory, Unsatisfied
+from moorage.allocator.allocation import Budget
+from moorage.api.resource.v1 import (
     Device,
     DeviceConstraint,
     DeviceDerivedAttribute,
@@ -18,8 +18,8 @@ from mooring.api.resource.v1 import (
     ResourcePool,
     ResourceSlice,
 )
-from mooring.cel.device import CHEAP_COST_MAX, CelFeatures, DeviceCompiler
-from mooring.cel.lang.metering import CHECK_EVERY_COST
+from moorage.cel.device import CHEAP_COST_MAX, CelFeatures, DeviceCompiler
+from moorage.cel.lang.metering import CHECK_EVERY_COST
 from tests.allocator.problems.parts import (
     allocated,
     attributes,

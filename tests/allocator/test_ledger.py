@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.allocator.ledger import Ledger, consumed_by_shares
-from mooring.api.meta import ObjectMeta
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
+from moorage.allocator.ledger import Ledger, consumed_by_shares
+from moorage.api.meta import ObjectMeta
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
 from tests.allocator.problems.parts import allocated, held, share
 
 DRIVER, POOL = "gpu.example.com", "node-1"

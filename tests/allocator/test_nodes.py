@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.allocator.errors import AllocationError
-from mooring.allocator.pools import matches_node
-from mooring.api.core.node import Node
-from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.meta import ObjectMeta
+from moorage.allocator.errors import AllocationError
+from moorage.allocator.pools import matches_node
+from moorage.api.core.node import Node
+from moorage.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from moorage.api.meta import ObjectMeta
 
 LABELS = {"zone": "a", "empty": "", "cores": "64", "word": "many", "least": str(-(2**63))}
 NODE = Node(metadata=ObjectMeta(name="node-1", labels=LABELS))

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mooring.allocator import ALL_FEATURES, Features, Inventory
-from mooring.allocator.errors import AllocationError
-from mooring.allocator.pools import Pool, PoolState
-from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.allocator import ALL_FEATURES, Features, Inventory
+from moorage.allocator.errors import AllocationError
+from moorage.allocator.pools import Pool, PoolState
+from moorage.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     Counter,
     CounterSet,
     Device,

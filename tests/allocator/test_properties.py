@@ -11,8 +11,8 @@ import pytest
 from conformance import _plain as plain
 from conformance._allocation import Problem
 from conformance.allocator import COMPILER, answer, answer_with, filled, lazy_answer
-from mooring.allocator import Allocated, Features, Inventory, allocate
-from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
+from moorage.allocator import Allocated, Features, Inventory, allocate
+from moorage.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from tests.allocator.problems import FAMILIES, NEAR_CAPACITY, SMALL, problem
 from tests.allocator.worlds import described, shuffled
 

@@ -10,11 +10,11 @@ import pytest
 
 from conformance._allocation import Problem
 from conformance.allocator import filled
-from mooring.allocator import Allocated, AllocationFailed, Inventory, Unsatisfied, allocate, search
-from mooring.allocator.allocation import Budget
-from mooring.allocator.pools import Pool
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.allocator import Allocated, AllocationFailed, Inventory, Unsatisfied, allocate, search
+from moorage.allocator.allocation import Budget
+from moorage.allocator.pools import Pool
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     Counter,
     CounterSet,
     Device,

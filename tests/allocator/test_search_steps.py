@@ -12,8 +12,8 @@ from benchmarks._allocation_families import FAMILIES as LARGE
 from conformance._allocation import Problem, read_expected, read_problem
 from conformance.allocator import filled
 from conformance.runner import Case, read_cases
-from mooring.allocator import Allocated, AllocationFailed, AllocationOutcome, Unsatisfied, allocate
-from mooring.allocator.allocation import Budget
+from moorage.allocator import Allocated, AllocationFailed, AllocationOutcome, Unsatisfied, allocate
+from moorage.allocator.allocation import Budget
 from tests.allocator.problems import FAMILIES, NEAR_CAPACITY, SMALL, problem
 from tests.allocator.problems.parts import allocated, claim, held, selectors, share, slice_
 from tests.allocator.scenes import (

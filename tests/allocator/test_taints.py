@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.allocator.taints import TaintRules
-from mooring.api.codec import decode_tree
-from mooring.api.resource.v1 import DeviceClass, DeviceTaint, DeviceTaintRule, ResourceSlice
-from mooring.claims import DeviceName
+from moorage.allocator.taints import TaintRules
+from moorage.api.codec import decode_tree
+from moorage.api.resource.v1 import DeviceClass, DeviceTaint, DeviceTaintRule, ResourceSlice
+from moorage.claims import DeviceName
 
 TAINT = {"key": "broken", "effect": "NoExecute", "timeAdded": "2026-01-02T03:04:05Z"}
 

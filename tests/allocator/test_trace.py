@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from mooring.allocator import ALL_FEATURES, Features, Inventory, Unsatisfied
-from mooring.allocator.pools import PoolId, PoolState
-from mooring.allocator.trace import RejectionCause, Trace
-from mooring.api.resource.v1 import (
+from moorage.allocator import ALL_FEATURES, Features, Inventory, Unsatisfied
+from moorage.allocator.pools import PoolId, PoolState
+from moorage.allocator.trace import RejectionCause, Trace
+from moorage.api.resource.v1 import (
     Device,
     DeviceClass,
     DeviceConstraint,

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from mooring.api.protobuf.values import VALUES
-from mooring.api.protobuf.wire import WireError
-from mooring.api.schema import Field, api_type
+from moorage.api.protobuf.values import VALUES
+from moorage.api.protobuf.wire import WireError
+from moorage.api.schema import Field, api_type
 
 DEPTH_MAX = 5
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-import mooring
-from mooring.api.built_in_kinds import BUILT_IN_KINDS, BuiltInKind, Role
-from mooring.api.catalogue import CATALOGUE, KINDS
+import moorage
+from moorage.api.built_in_kinds import BUILT_IN_KINDS, BuiltInKind, Role
+from moorage.api.catalogue import CATALOGUE, KINDS
 
-PACKAGE = Path(mooring.__file__).parent
+PACKAGE = Path(moorage.__file__).parent
 DOCS = PACKAGE.parents[1] / "docs"
 # Those that do what objects ask for. Tables and selectors only show objects.
 ACTORS = ("apiserver", "claims", "cluster", "controllers", "node", "scheduler")

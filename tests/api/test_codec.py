@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_json, decode_tree, dotted, encode_json, fitting, to_tree
-from mooring.api.core.namespace import Secret
-from mooring.api.errors import DecodeError
-from mooring.api.field_path import MapKey
-from mooring.api.resource import v1
-from mooring.api.timestamp import MicroTimestamp
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_json, decode_tree, dotted, encode_json, fitting, to_tree
+from moorage.api.core.namespace import Secret
+from moorage.api.errors import DecodeError
+from moorage.api.field_path import MapKey
+from moorage.api.resource import v1
+from moorage.api.timestamp import MicroTimestamp
 from tests.strategies import instances
 
 RESOURCE_KINDS = [kind for kind in CATALOGUE if kind.group == "resource.k8s.io"]

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.codec import decode_json
-from mooring.api.resource import v1, v1beta1
-from mooring.api.resource.versions import from_hub, to_hub
-from mooring.validation.equality import stored_form
+from moorage.api.codec import decode_json
+from moorage.api.resource import v1, v1beta1
+from moorage.api.resource.versions import from_hub, to_hub
+from moorage.validation.equality import stored_form
 from tests.strategies import instances
 
 HUB_STRUCTS = [

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.custom_workloads import ADAPTERS, MadeDocument, expand_workload, is_workload
-from mooring.api.custom_workloads.made_object import OBJECTS_MAX
-from mooring.api.documents import Document, read
-from mooring.api.documents.yaml_writer import dump_yaml
-from mooring.api.errors import DecodeError
-from mooring.api.field_path import Place
+from moorage.api.custom_workloads import ADAPTERS, MadeDocument, expand_workload, is_workload
+from moorage.api.custom_workloads.made_object import OBJECTS_MAX
+from moorage.api.documents import Document, read
+from moorage.api.documents.yaml_writer import dump_yaml
+from moorage.api.errors import DecodeError
+from moorage.api.field_path import Place
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "operators"
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "x"}]}}

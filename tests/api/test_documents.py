@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.documents import (
+from moorage.api.documents import (
     CORE,
     KUBERNETES,
     Document,
@@ -28,10 +28,10 @@ from mooring.api.documents import (
     expand_lists,
     read,
 )
-from mooring.api.documents.scalars import float_key, json_text
-from mooring.api.documents.yaml_tree import Events
-from mooring.api.errors import DocumentError
-from mooring.api.field_path import MapKey, Segment
+from moorage.api.documents.scalars import float_key, json_text
+from moorage.api.documents.yaml_tree import Events
+from moorage.api.errors import DocumentError
+from moorage.api.field_path import MapKey, Segment
 from tests.corpus import corpus
 
 

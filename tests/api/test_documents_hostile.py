@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mooring.api.documents import CORE, KUBERNETES, Limits, Schema, Tree, expand_lists, read
-from mooring.api.errors import DocumentError
-from mooring.api.field_path import Segment
+from moorage.api.documents import CORE, KUBERNETES, Limits, Schema, Tree, expand_lists, read
+from moorage.api.errors import DocumentError
+from moorage.api.field_path import Segment
 
 MEBIBYTE = 1024 * 1024
 

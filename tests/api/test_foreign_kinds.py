@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import fields
 
-from mooring.api import core, events, scheduling
-from mooring.api.catalogue import ASKED, CATALOGUE, KINDS, SERVED, from_hub, to_hub
-from mooring.api.codec import decode_json, decode_tree, encode_json, to_tree
-from mooring.api.errors import DecodeError
-from mooring.api.kinds import Kind
-from mooring.api.scheduler_config import (
+from moorage.api import core, events, scheduling
+from moorage.api.catalogue import ASKED, CATALOGUE, KINDS, SERVED, from_hub, to_hub
+from moorage.api.codec import decode_json, decode_tree, encode_json, to_tree
+from moorage.api.errors import DecodeError
+from moorage.api.kinds import Kind
+from moorage.api.scheduler_config import (
     KubeSchedulerConfiguration,
     duration_ns,
     dynamic_resources_args,
 )
-from mooring.api.scheduler_plugin_args import DynamicResourcesArgs
-from mooring.api.scheduling import v1alpha2
-from mooring.api.structs import EXTRA, Open
-from mooring.kit.go_duration import duration_text
+from moorage.api.scheduler_plugin_args import DynamicResourcesArgs
+from moorage.api.scheduling import v1alpha2
+from moorage.api.structs import EXTRA, Open
+from moorage.kit.go_duration import duration_text
 from tests.corpus import corpus
 from tests.strategies import UNKNOWN_NAMES, full, instances
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.errors import GateError
-from mooring.api.gates import (
+from moorage.api.errors import GateError
+from moorage.api.gates import (
     HISTORY,
     INERT,
     NEEDS,
@@ -64,7 +64,7 @@ def test_needs_are_sorted_by_name_and_never_less_mature_or_off_by_default() -> N
             assert theirs.default or not ours.default, gate
 
 
-def test_mooring_has_everything_on() -> None:
+def test_moorage_has_everything_on() -> None:
     assert Gates.parse().on == frozenset(Gate)
 
 
@@ -128,7 +128,7 @@ def test_emulated_version_decides_stage_default_and_lock(
 
 
 @pytest.mark.parametrize("version", EMULATED)
-def test_mooring_has_on_what_the_emulated_version_knows(version: str) -> None:
+def test_moorage_has_on_what_the_emulated_version_knows(version: str) -> None:
     gates = Gates.parse(emulated_version=version)
     assert gates.on == frozenset(known(gates.versions))
 
@@ -206,7 +206,7 @@ def test_a_younger_control_plane_than_the_emulated_version_is_refused() -> None:
 
 
 def test_an_unknown_preset_names_the_ones_there_are() -> None:
-    with pytest.raises(GateError, match=r"unknown preset .*: x; there are: mooring, kubernetes"):
+    with pytest.raises(GateError, match=r"unknown preset .*: x; there are: moorage, kubernetes"):
         Gates.parse(preset="x")
 
 
@@ -215,7 +215,7 @@ def test_locked_gates_open_for_tests() -> None:
     assert not gates.enabled(Gate.DRA_ADMIN_ACCESS)
 
 
-def test_in_the_mooring_preset_a_feature_takes_what_builds_on_it_along() -> None:
+def test_in_the_moorage_preset_a_feature_takes_what_builds_on_it_along() -> None:
     gates = Gates.parse("DRAPartitionableDevices=false")
     assert not gates.enabled(Gate.DRA_DEVICE_COMPATIBILITY_GROUPS)
     assert not gates.enabled(Gate.DRA_PARTITIONABLE_DEVICES_TYPE)
@@ -316,7 +316,7 @@ def test_other_gates_of_kubernetes_are_taken_and_noted(
     flag: str, name: str, preset: Preset
 ) -> None:
     gates = Gates.parse(flag, preset=preset)
-    assert gates.notes() == (f"feature gate {name} has no effect in Mooring",)
+    assert gates.notes() == (f"feature gate {name} has no effect in Moorage",)
     assert gates == Gates.parse(preset=preset)
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.documents import Document, Limits, expand_lists, json_list, read
-from mooring.api.documents.document import Tree
+from moorage.api.documents import Document, Limits, expand_lists, json_list, read
+from moorage.api.documents.document import Tree
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text('aü: \n{["\\'),

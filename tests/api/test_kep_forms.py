@@ -13,8 +13,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.gates import Gates
-from mooring.api.kep_forms import RewrittenForm, is_slashed_driver_name, rewrite
+from moorage.api.gates import Gates
+from moorage.api.kep_forms import RewrittenForm, is_slashed_driver_name, rewrite
 
 ALL_ON = Gates.parse()
 NO_DERIVED = Gates.parse("DRADerivedAttributes=false")
@@ -282,7 +282,7 @@ KEPT: dict[str, tuple[Tree, list[str]]] = {
         [
             (
                 "spec.devices[0].attributes[d.com/supported-models]: a hyphen in the name is an "
-                "extension of Mooring"
+                "extension of Moorage"
             )
         ],
     ),
@@ -314,7 +314,7 @@ KEPT: dict[str, tuple[Tree, list[str]]] = {
         [
             (
                 "spec.devices.requests[0].exactly.derivedAttributes[0].expression: "
-                "device.name is an extension of Mooring"
+                "device.name is an extension of Moorage"
             )
         ],
     ),
@@ -324,7 +324,7 @@ KEPT: dict[str, tuple[Tree, list[str]]] = {
             "kind": "DeviceClass",
             "spec": {"selectors": [{"cel": {"expression": 'device.name == "gpu-0"'}}]},
         },
-        ["spec.selectors[0].cel.expression: device.name is an extension of Mooring"],
+        ["spec.selectors[0].cel.expression: device.name is an extension of Moorage"],
     ),
     "11 class and CEL in a taint rule": (
         taint_rule(deviceClassName="gpu", selectors=[{"cel": {"expression": "true"}}]),

@@ -7,9 +7,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.built_in_kinds import BUILT_IN_KINDS
-from mooring.api.catalogue import CATALOGUE, KINDS, OTHER_KINDS
-from mooring.api.kinds import Kind
+from moorage.api.built_in_kinds import BUILT_IN_KINDS
+from moorage.api.catalogue import CATALOGUE, KINDS, OTHER_KINDS
+from moorage.api.kinds import Kind
 from tests.corpus import corpus
 
 # Kinds that Kubernetes serves only when --runtime-config asks for them.

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api import labels
-from mooring.api.codec import decode_tree
-from mooring.api.core.placement import NodeSelector
-from mooring.api.labels import (
+from moorage.api import labels
+from moorage.api.codec import decode_tree
+from moorage.api.core.placement import NodeSelector
+from moorage.api.labels import (
     DOES_NOT_EXIST,
     EVERYTHING,
     EXISTS,
@@ -25,8 +25,8 @@ from mooring.api.labels import (
     SelectorFault,
     read_selector,
 )
-from mooring.api.meta import LabelSelector, LabelSelectorRequirement
-from mooring.api.node_affinity import read_node_selector
+from moorage.api.meta import LabelSelector, LabelSelectorRequirement
+from moorage.api.node_affinity import read_node_selector
 
 
 def selector(tree: Any) -> Selector | SelectorFault:

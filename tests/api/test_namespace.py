@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mooring.api.core.namespace import RemainingContent, deletion_conditions
-from mooring.api.timestamp import Timestamp
+from moorage.api.core.namespace import RemainingContent, deletion_conditions
+from moorage.api.timestamp import Timestamp
 
 NOW = Timestamp.parse("2026-01-01T00:00:00Z")
 LATER = Timestamp.parse("2026-01-01T01:00:00Z")

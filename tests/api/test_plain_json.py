@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.documents import DEFAULT_LIMITS, Limits
-from mooring.api.documents.document import DocumentStream
-from mooring.api.documents.reader import JsonReader, plain_document
-from mooring.api.documents.scalars import CORE
+from moorage.api.documents import DEFAULT_LIMITS, Limits
+from moorage.api.documents.document import DocumentStream
+from moorage.api.documents.reader import JsonReader, plain_document
+from moorage.api.documents.scalars import CORE
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import encode_json
-from mooring.api.documents import expand_lists, read
-from mooring.api.errors import ApiError
-from mooring.api.gates import Gates
-from mooring.api.object_reader import ReadObject, read_document, read_tree
-from mooring.api.plain_reader import PLAIN_BYTES_MAX, PlainItems, read_plain_json
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import encode_json
+from moorage.api.documents import expand_lists, read
+from moorage.api.errors import ApiError
+from moorage.api.gates import Gates
+from moorage.api.object_reader import ReadObject, read_document, read_tree
+from moorage.api.plain_reader import PLAIN_BYTES_MAX, PlainItems, read_plain_json
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GATES = Gates.parse()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.api.process_binding import (
+from moorage.api.process_binding import (
     CPUS,
     MEMORY_NODES,
     binding_variable,
@@ -16,25 +16,25 @@ def test_lists_of_several_claims_are_all_there() -> None:
         binding_variable(CPUS, "uid-1", "one"): "0-3",
         binding_variable(CPUS, "uid-2", "gpu/large"): "8",
         binding_variable(MEMORY_NODES, "uid-1", "one"): "0",
-        "MOORING_CPUSETS": "9",
+        "MOORAGE_CPUSETS": "9",
         "PATH": "/bin",
     }
     assert process_binding(environment) == (("0-3", "8"), ("0",), {})
 
 
 def test_a_plain_variable_binds_too() -> None:
-    assert process_binding({"MOORING_CPUSET": "2"}).cpus == ("2",)
+    assert process_binding({"MOORAGE_CPUSET": "2"}).cpus == ("2",)
 
 
 def test_items_are_joined_each_once() -> None:
     environment = {
         item_variable("CUDA_VISIBLE_DEVICES", "uid__1", "b"): "GPU-2,GPU-1",
         item_variable("CUDA_VISIBLE_DEVICES", "uid__1", "a"): "GPU-1",
-        "MOORING_LIST_x__": "no name",
+        "MOORAGE_LIST_x__": "no name",
     }
     assert process_binding(environment).variables == {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}
 
 
 def test_names_have_no_strange_letters() -> None:
-    assert binding_variable(CPUS, "a-b", "c/d.e") == "MOORING_CPUSET_a_b_c_d_e"
-    assert item_variable("X", "a--b", "_c_") == "MOORING_LIST_a_b_c__X"
+    assert binding_variable(CPUS, "a-b", "c/d.e") == "MOORAGE_CPUSET_a_b_c_d_e"
+    assert item_variable("X", "a--b", "_c_") == "MOORAGE_LIST_a_b_c__X"

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.catalogue import CATALOGUE, SERVED
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.errors import ProtobufError
-from mooring.api.gates import Gates
-from mooring.api.object_reader import read_json, read_tree
-from mooring.api.protobuf import (
+from moorage.api.catalogue import CATALOGUE, SERVED
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.errors import ProtobufError
+from moorage.api.gates import Gates
+from moorage.api.object_reader import read_json, read_tree
+from moorage.api.protobuf import (
     decode,
     decode_event,
     encode,
@@ -23,9 +23,9 @@ from mooring.api.protobuf import (
     encode_object,
     split_events,
 )
-from mooring.api.protobuf.envelope import MAGIC, seal
-from mooring.api.resource import v1
-from mooring.api.schema import api_type, find_kind, type_names
+from moorage.api.protobuf.envelope import MAGIC, seal
+from moorage.api.resource import v1
+from moorage.api.schema import api_type, find_kind, type_names
 from tests.api.protobuf_trees import representable, trees
 from tests.corpus import corpus
 from tests.strategies import instances

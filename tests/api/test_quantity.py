@@ -27,8 +27,8 @@ from conformance.runner import (
     run,
     suite_names,
 )
-from mooring.api.errors import QuantityError
-from mooring.api.quantity import DIGITS_MAX, Format, Quantity
+from moorage.api.errors import QuantityError
+from moorage.api.quantity import DIGITS_MAX, Format, Quantity
 from tests.corpus import corpus
 
 parse = Quantity.parse
@@ -396,7 +396,7 @@ def test_a_mismatch_is_status_1_and_shown_with_what_differs(
 ) -> None:
     assert main(["quantity", str(written(tmp_path / "cases.jsonl", GOOD, BAD))]) == SOME_DIFFER
     lines = capsys.readouterr().out.splitlines()
-    assert lines == ["qty-bad", "    cmp: Kubernetes -1, Mooring 1", "quantity: 1/2 equal"]
+    assert lines == ["qty-bad", "    cmp: Kubernetes -1, Moorage 1", "quantity: 1/2 equal"]
 
 
 def test_show_limits_the_mismatches_shown(
@@ -480,9 +480,9 @@ def test_comparison_tells_kinds_of_json_values_apart() -> None:
     differing = compared({"a": 1, "b": [1], "c": None}, {"a": True, "b": [1], "d": 2})
     assert isinstance(differing, Mismatch)
     assert differing.differences == (
-        "a: Kubernetes 1, Mooring true",
-        "c: Kubernetes null, Mooring has none",
-        "d: Kubernetes has none, Mooring 2",
+        "a: Kubernetes 1, Moorage true",
+        "c: Kubernetes null, Moorage has none",
+        "d: Kubernetes has none, Moorage 2",
     )
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.errors import QuantityError
-from mooring.api.quantity import MEMO_SIZE, Quantity
-from mooring.api.quantity_text import SUFFIXES, Parts, read_plain, read_quantity
+from moorage.api.errors import QuantityError
+from moorage.api.quantity import MEMO_SIZE, Quantity
+from moorage.api.quantity_text import SUFFIXES, Parts, read_plain, read_quantity
 
 laws = settings(max_examples=500)
 

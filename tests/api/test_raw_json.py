@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from mooring.api.codec import compact, in_one_line
-from mooring.api.raw_json import escaped, keep_texts, keep_written, marshal, remarshal
+from moorage.api.codec import compact, in_one_line
+from moorage.api.raw_json import escaped, keep_texts, keep_written, marshal, remarshal
 
 VALUES = st.recursive(
     st.none()

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from benchmarks._dump import DumpSize, cluster_objects
-from mooring.api.documents.scalars import NumberText
-from mooring.api.errors import DecodeError
-from mooring.api.gates import Gates
-from mooring.api.go_types import ITEMS_MAX, Unknown, message_named
-from mooring.api.object_reader import read_tree
-from mooring.api.repeated_trees import BYTES_MAX, MISSES_MAX, PASSED_OVER, made_once
+from moorage.api.documents.scalars import NumberText
+from moorage.api.errors import DecodeError
+from moorage.api.gates import Gates
+from moorage.api.go_types import ITEMS_MAX, Unknown, message_named
+from moorage.api.object_reader import read_tree
+from moorage.api.repeated_trees import BYTES_MAX, MISSES_MAX, PASSED_OVER, made_once
 
 VALUES: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, 1, 0, "", "1", "true", 1.5, [], {}, [1], [True], "\ud800"]

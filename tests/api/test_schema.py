@@ -12,11 +12,11 @@ import pytest
 from msgspec import Raw, Struct
 from msgspec.structs import fields
 
-from mooring.api.catalogue import SERVED
-from mooring.api.gates import Gate
-from mooring.api.kinds import Kind
-from mooring.api.quantity import Quantity
-from mooring.api.schema import (
+from moorage.api.catalogue import SERVED
+from moorage.api.gates import Gate
+from moorage.api.kinds import Kind
+from moorage.api.quantity import Quantity
+from moorage.api.schema import (
     ApiType,
     Field,
     api_type,
@@ -25,8 +25,8 @@ from mooring.api.schema import (
     group_version,
     type_names,
 )
-from mooring.api.structs import EXTRA, Open
-from mooring.api.timestamp import MicroTimestamp, Timestamp
+from moorage.api.structs import EXTRA, Open
+from moorage.api.timestamp import MicroTimestamp, Timestamp
 from tests.corpus import corpus
 
 # Structs declare these, and the types of Kubernetes lack them.

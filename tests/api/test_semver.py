@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.runner import ALL_EQUAL, run
-from mooring.api.errors import VersionError
-from mooring.api.semver import (
+from moorage.api.errors import VersionError
+from moorage.api.semver import (
     UINT64_MAX,
     Version,
     matches_api_rule,

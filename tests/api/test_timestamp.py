@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import mooring
-from mooring.api.timestamp import LATEST, NO_TIME, Timestamp
+import moorage
+from moorage.api.timestamp import LATEST, NO_TIME, Timestamp
 
 NOW = Timestamp.parse("2026-11-15T12:00:00Z")
 ADDITION = re.compile(r"\.instant\s*[+-]\s*timedelta\(")
@@ -39,7 +39,7 @@ def test_the_first_and_the_last_time_stay() -> None:
 
 
 def test_nobody_else_adds_seconds_to_a_time() -> None:
-    package = Path(mooring.__file__).parent
+    package = Path(moorage.__file__).parent
     others = [path for path in package.rglob("*.py") if path.name != "timestamp.py"]
     texts = {str(path.relative_to(package)): path.read_text() for path in others}
     assert len(texts) > 300

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.codec import to_tree
-from mooring.api.errors import DecodeError
-from mooring.api.gates import Gates
-from mooring.api.go_types import ITEMS_MAX, go_words
-from mooring.api.object_reader import ReadObject, read_tree
+from moorage.api.codec import to_tree
+from moorage.api.errors import DecodeError
+from moorage.api.gates import Gates
+from moorage.api.go_types import ITEMS_MAX, go_words
+from moorage.api.object_reader import ReadObject, read_tree
 
 Tree = dict[str, Any]
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks._dump import DumpSize, cluster_objects, write_yaml
-from mooring.api.documents import CORE, KUBERNETES, Document, Limits, Schema, expand_lists, read
-from mooring.api.documents import yaml_list as read_list
-from mooring.api.documents.yaml_block import BlockParser, NotBlockError
-from mooring.api.errors import DocumentError
+from moorage.api.documents import CORE, KUBERNETES, Document, Limits, Schema, expand_lists, read
+from moorage.api.documents import yaml_list as read_list
+from moorage.api.documents.yaml_block import BlockParser, NotBlockError
+from moorage.api.errors import DocumentError
 from tests.api.test_json_list import places
 
 WORDS = [

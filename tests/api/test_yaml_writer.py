@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.documents import CORE, KUBERNETES, NumberText, read
-from mooring.api.documents.yaml_writer import dump_yaml, text_of, with_value
+from moorage.api.documents import CORE, KUBERNETES, NumberText, read
+from moorage.api.documents.yaml_writer import dump_yaml, text_of, with_value
 
 STRINGS = st.one_of(
     st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Co", "Cn"])),

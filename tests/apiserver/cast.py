@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.core.namespace import ObjectReference
-from mooring.api.core.persistent_volume import PersistentVolume, PersistentVolumeSpec
-from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta
-from mooring.api.rbac import (
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.core.namespace import ObjectReference
+from moorage.api.core.persistent_volume import PersistentVolume, PersistentVolumeSpec
+from moorage.api.gates import Gates
+from moorage.api.meta import ObjectMeta
+from moorage.api.rbac import (
     GROUP,
     ClusterRoleBinding,
     RoleBinding,
     RoleRef,
     Subject,
 )
-from mooring.api.resource.v1 import ResourceSlice, ResourceSliceSpec
-from mooring.apiserver.auth.access import PrivilegedGroup, UnionAuthorizer
-from mooring.apiserver.auth.bootstrap_policy import bootstrap_objects, node_rules
-from mooring.apiserver.auth.node_authorizer import NodeAuthorizer, NodeGraph
-from mooring.apiserver.auth.rbac import RBACPolicy
-from mooring.apiserver.auth.users import (
+from moorage.api.resource.v1 import ResourceSlice, ResourceSliceSpec
+from moorage.apiserver.auth.access import PrivilegedGroup, UnionAuthorizer
+from moorage.apiserver.auth.bootstrap_policy import bootstrap_objects, node_rules
+from moorage.apiserver.auth.node_authorizer import NodeAuthorizer, NodeGraph
+from moorage.apiserver.auth.rbac import RBACPolicy
+from moorage.apiserver.auth.users import (
     ANONYMOUS,
     AUTHENTICATED,
     NODE_NAME,
@@ -127,7 +127,7 @@ def cluster() -> Cluster:
     policy = RBACPolicy(bootstrap_objects(GATES))
     for role in ("view", "edit", "admin"):
         policy.put(binding(role, USERS[role]))
-    policy.put(cluster_binding("mooring:dra-driver", DRIVER))
+    policy.put(cluster_binding("moorage:dra-driver", DRIVER))
     policy.put(cluster_binding("cluster-admin", USERS["cluster-admin"]))
     ties = NodeGraph()
     ties.put_pod(pod_on("node-a", "one", "one"))

@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.audit import NO_AUDIT, Audit
-from mooring.apiserver.auth.authorizer import AccessControl, AdminToken, AlwaysAllow
-from mooring.apiserver.custom_resources.collector import CustomResourceCollector
-from mooring.apiserver.custom_resources.manager import CustomResourceManager
-from mooring.apiserver.http.app import Application
-from mooring.apiserver.http.flow_control import Seats
-from mooring.apiserver.namespace_controller import NamespaceController, create_system_namespaces
-from mooring.apiserver.resources import Resources
-from mooring.apiserver.runtime_config import RuntimeConfig
-from mooring.apiserver.server import make_application, make_server_context, with_admission
-from mooring.apiserver.settings import Limits
-from mooring.store.sqlite import open_sqlite
-from mooring.validation.pod_security import PodSecurityConfiguration
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.audit import NO_AUDIT, Audit
+from moorage.apiserver.auth.authorizer import AccessControl, AdminToken, AlwaysAllow
+from moorage.apiserver.custom_resources.collector import CustomResourceCollector
+from moorage.apiserver.custom_resources.manager import CustomResourceManager
+from moorage.apiserver.http.app import Application
+from moorage.apiserver.http.flow_control import Seats
+from moorage.apiserver.namespace_controller import NamespaceController, create_system_namespaces
+from moorage.apiserver.resources import Resources
+from moorage.apiserver.runtime_config import RuntimeConfig
+from moorage.apiserver.server import make_application, make_server_context, with_admission
+from moorage.apiserver.settings import Limits
+from moorage.store.sqlite import open_sqlite
+from moorage.validation.pod_security import PodSecurityConfiguration
 
 START = Timestamp.parse("2026-11-15T12:00:00Z")
 WAIT_S = 10.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.api.catalogue import SERVED
-from mooring.api.gates import Gates
-from mooring.api.kinds import Kind
-from mooring.apiserver.resources import Resource
-from mooring.apiserver.runtime_config import RuntimeConfig
+from moorage.api.catalogue import SERVED
+from moorage.api.gates import Gates
+from moorage.api.kinds import Kind
+from moorage.apiserver.resources import Resource
+from moorage.apiserver.runtime_config import RuntimeConfig
 
 _MORE = {
     "CertificateSigningRequest": ("approval",),

@@ -12,28 +12,28 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth import certificates
-from mooring.apiserver.auth.authenticator import Authenticator
-from mooring.apiserver.auth.authorizer import (
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth import certificates
+from moorage.apiserver.auth.authenticator import Authenticator
+from moorage.apiserver.auth.authorizer import (
     AuthorizerInformer,
     ClusterAuthorizer,
     RBACAccessControl,
     core_object_reader,
 )
-from mooring.apiserver.auth.role_reconciler import reconcile_bootstrap_policy
-from mooring.apiserver.auth.service_account_tokens import Issuer, SigningKey
-from mooring.apiserver.auth.token_requests import TokenSigner
-from mooring.apiserver.auth.users import read_tokens
-from mooring.apiserver.discovery import version_document
-from mooring.apiserver.http.messages import Request, Response
-from mooring.apiserver.http.non_resource import ServerDocuments
-from mooring.apiserver.http.router import Router
-from mooring.apiserver.namespace_controller import create_system_namespaces
-from mooring.apiserver.resources import REVIEWS
-from mooring.apiserver.server import make_server_context
-from mooring.apiserver.server_context import ServerContext
-from mooring.store.sqlite import open_sqlite
+from moorage.apiserver.auth.role_reconciler import reconcile_bootstrap_policy
+from moorage.apiserver.auth.service_account_tokens import Issuer, SigningKey
+from moorage.apiserver.auth.token_requests import TokenSigner
+from moorage.apiserver.auth.users import read_tokens
+from moorage.apiserver.discovery import version_document
+from moorage.apiserver.http.messages import Request, Response
+from moorage.apiserver.http.non_resource import ServerDocuments
+from moorage.apiserver.http.router import Router
+from moorage.apiserver.namespace_controller import create_system_namespaces
+from moorage.apiserver.resources import REVIEWS
+from moorage.apiserver.server import make_server_context
+from moorage.apiserver.server_context import ServerContext
+from moorage.store.sqlite import open_sqlite
 
 NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))
 TOKENS = read_tokens(

@@ -13,14 +13,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from mooring.api.codec import encode_json
-from mooring.api.meta import ListMeta
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.discovery import Discovery, version_document
-from mooring.apiserver.http.messages import Document
-from mooring.apiserver.openapi import Moved, OpenAPI
-from mooring.apiserver.tables import table_of
+from moorage.api.codec import encode_json
+from moorage.api.meta import ListMeta
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.discovery import Discovery, version_document
+from moorage.apiserver.http.messages import Document
+from moorage.apiserver.openapi import Moved, OpenAPI
+from moorage.apiserver.tables import table_of
 from tests.apiserver.everything import everything
 
 RESOURCES = everything()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.gates import Gates
+from moorage.api.gates import Gates
 from tests.apiserver.client import MERGE_PATCH, NAMESPACES, PODS, Client, pod
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"

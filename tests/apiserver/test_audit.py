@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.audit import (
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.audit import (
     DEFAULT_POLICY,
     AuditLog,
     Auditor,
@@ -21,11 +21,11 @@ from mooring.apiserver.audit import (
     Rotation,
     read_policy,
 )
-from mooring.apiserver.audit import auditor as log_module
-from mooring.apiserver.audit.event import AuditBody, AuditNote, line_of
-from mooring.apiserver.audit.policy import AuditLevel, decide
-from mooring.apiserver.auth.access import RequestAttributes
-from mooring.apiserver.auth.users import User
+from moorage.apiserver.audit import auditor as log_module
+from moorage.apiserver.audit.event import AuditBody, AuditNote, line_of
+from moorage.apiserver.audit.policy import AuditLevel, decide
+from moorage.apiserver.auth.access import RequestAttributes
+from moorage.apiserver.auth.users import User
 from tests.apiserver.client import CLASSES, CONFIG_MAPS, Client, config_map, device_class
 
 NOW = Timestamp.parse("2026-11-15T12:00:00Z")

@@ -15,18 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth import certificates
-from mooring.apiserver.auth.authorizer import AlwaysAllow
-from mooring.apiserver.auth.certificates import Pair
-from mooring.apiserver.auth.credentials import CredentialsFolder
-from mooring.apiserver.http.app import Application
-from mooring.apiserver.http.response_writer import WriteBuffer
-from mooring.apiserver.http.uvicorn_server import NetworkServer, tls_context
-from mooring.apiserver.server import make_application, make_server_context
-from mooring.apiserver.settings import Limits
-from mooring.kit.connections import PLAIN_HTTP, ConnectionLimits, listen, prepare
-from mooring.store.sqlite import open_sqlite
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth import certificates
+from moorage.apiserver.auth.authorizer import AlwaysAllow
+from moorage.apiserver.auth.certificates import Pair
+from moorage.apiserver.auth.credentials import CredentialsFolder
+from moorage.apiserver.http.app import Application
+from moorage.apiserver.http.response_writer import WriteBuffer
+from moorage.apiserver.http.uvicorn_server import NetworkServer, tls_context
+from moorage.apiserver.server import make_application, make_server_context
+from moorage.apiserver.settings import Limits
+from moorage.kit.connections import PLAIN_HTTP, ConnectionLimits, listen, prepare
+from moorage.store.sqlite import open_sqlite
 from tests.apiserver.test_secure_server import running as running_securely
 
 WAIT_S = 20

@@ -11,18 +11,18 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth import authenticator, certificates
-from mooring.apiserver.auth.certificates import Pair
-from mooring.apiserver.auth.credentials import (
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth import authenticator, certificates
+from moorage.apiserver.auth.certificates import Pair
+from moorage.apiserver.auth.credentials import (
     ADMIN,
     KUBELET_CLIENT,
     Credentials,
     CredentialsFolder,
     kubeconfig,
 )
-from mooring.apiserver.auth.users import CREDENTIAL_ID
-from mooring.apiserver.errors import CertificateError, CredentialsError
+from moorage.apiserver.auth.users import CREDENTIAL_ID
+from moorage.apiserver.errors import CertificateError, CredentialsError
 
 # TLS itself looks at the clock.
 NOW = Timestamp(datetime.now(UTC).replace(microsecond=0))
@@ -253,7 +253,7 @@ def test_a_kubeconfig_has_the_server_and_the_credentials(made: Credentials) -> N
     pair = made.clients[ADMIN]
     text = kubeconfig("https://127.0.0.1:6443", made.authority.certificate, "admin", pair)
     tree = yaml.safe_load(text)
-    assert tree["current-context"] == tree["contexts"][0]["name"] == "admin@mooring"
+    assert tree["current-context"] == tree["contexts"][0]["name"] == "admin@moorage"
     assert tree["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:6443"
     user = tree["users"][0]["user"]
     assert base64.b64decode(user["client-certificate-data"]) == pair.certificate

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.protobuf import CONTENT_TYPE, encode
+from moorage.api.protobuf import CONTENT_TYPE, encode
 from tests.apiserver.client import Client
 
 NETWORKING = "/apis/networking.k8s.io/v1"

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mooring.apiserver.http.deadlines import Deadlines
+from moorage.apiserver.http.deadlines import Deadlines
 
 LIMIT_S = 0.01
 

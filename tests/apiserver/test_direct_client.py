@@ -17,31 +17,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core import ConfigMap, Node, Pod, Secret, ServiceAccount
-from mooring.api.meta import ObjectMeta
-from mooring.api.rbac import ClusterRole, PolicyRule
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth.authorizer import AlwaysAllow
-from mooring.apiserver.auth.users import User
-from mooring.apiserver.direct_client import (
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.core import ConfigMap, Node, Pod, Secret, ServiceAccount
+from moorage.api.meta import ObjectMeta
+from moorage.api.rbac import ClusterRole, PolicyRule
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth.authorizer import AlwaysAllow
+from moorage.apiserver.auth.users import User
+from moorage.apiserver.direct_client import (
     AUTHENTICATED_S,
     SLICE_OBJECTS,
     DirectClient,
     direct_client,
 )
-from mooring.apiserver.http.app import PEER
-from mooring.apiserver.http.flow_control import Seats
-from mooring.apiserver.http.router import DIRECT_MAX
-from mooring.apiserver.namespace_controller import create_system_namespaces
-from mooring.apiserver.resources import Resources
-from mooring.apiserver.server import Assembled, assembled, make_application, make_server_context
-from mooring.apiserver.settings import Auditing, Limits, Settings
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import in_process_client
-from mooring.client.contract import Added, Bookmark, list_all
-from mooring.client.errors import (
+from moorage.apiserver.http.app import PEER
+from moorage.apiserver.http.flow_control import Seats
+from moorage.apiserver.http.router import DIRECT_MAX
+from moorage.apiserver.namespace_controller import create_system_namespaces
+from moorage.apiserver.resources import Resources
+from moorage.apiserver.server import Assembled, assembled, make_application, make_server_context
+from moorage.apiserver.settings import Auditing, Limits, Settings
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import in_process_client
+from moorage.client.contract import Added, Bookmark, list_all
+from moorage.client.errors import (
     ClientError,
     ExpiredError,
     ForbiddenError,
@@ -49,13 +49,13 @@ from mooring.client.errors import (
     TooManyRequestsError,
     UnauthorizedError,
 )
-from mooring.client.writes import Apply, Create, Delete, Patch, Target, Update
-from mooring.cluster.control_plane import account_client, program_client
-from mooring.cluster.programs import ControllerClients
-from mooring.kit.bulkhead import Fault
-from mooring.kit.clock import ManualClock
-from mooring.store.memory import MemoryStore
-from mooring.validation.registry import with_resource_version
+from moorage.client.writes import Apply, Create, Delete, Patch, Target, Update
+from moorage.cluster.control_plane import account_client, program_client
+from moorage.cluster.programs import ControllerClients
+from moorage.kit.bulkhead import Fault
+from moorage.kit.clock import ManualClock
+from moorage.store.memory import MemoryStore
+from moorage.validation.registry import with_resource_version
 from tests.apiserver.cast import cluster_binding
 from tests.apiserver.client import claim
 from tests.client.servers import config_map

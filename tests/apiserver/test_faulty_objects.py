@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from mooring.api.catalogue import SERVED
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.apiserver.http.messages import Request, Response
-from mooring.apiserver.namespace_controller import NamespaceController
-from mooring.apiserver.tables import table_of
-from mooring.apiserver.verbs.selectors import Selection
-from mooring.apiserver.verbs.watch import WatchOptions, open_watch
-from mooring.kit.bulkhead import Fault
+from moorage.api.catalogue import SERVED
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.apiserver.http.messages import Request, Response
+from moorage.apiserver.namespace_controller import NamespaceController
+from moorage.apiserver.tables import table_of
+from moorage.apiserver.verbs.selectors import Selection
+from moorage.apiserver.verbs.watch import WatchOptions, open_watch
+from moorage.kit.bulkhead import Fault
 from tests.apiserver.rbac_server import NOW, RBAC, World, within
 
 PODS = "/api/v1/namespaces/{}/pods"

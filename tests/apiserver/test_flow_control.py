@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.apiserver.auth.users import User
-from mooring.apiserver.http.flow_control import (
+from moorage.apiserver.auth.users import User
+from moorage.apiserver.http.flow_control import (
     SELECTOR_ALWAYS_BYTES,
     SELECTOR_BYTES_MAX,
     FlowControl,
@@ -17,7 +17,7 @@ from mooring.apiserver.http.flow_control import (
     Seats,
     request_class,
 )
-from mooring.apiserver.http.status import StatusError
+from moorage.apiserver.http.status import StatusError
 
 ANN, BEN, ROOT = User("ann"), User("ben"), User("root", ("system:masters",))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mooring.api import protobuf
+from moorage.api import protobuf
 from tests.apiserver.client import (
     APPLY_PATCH,
     CLAIMS,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.store.sqlite import writer as writer_module
+from moorage.store.sqlite import writer as writer_module
 from tests.apiserver.client import CLASSES, CONFIG_MAPS, Client, device_class
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import AllocationResult, ResourceClaim, ResourceClaimStatus
-from mooring.api.timestamp import Timestamp
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import AllocationResult, ResourceClaim, ResourceClaimStatus
+from moorage.api.timestamp import Timestamp
 from tests.apiserver.programs import NO_KUBECTL, find_kubectls
 from tests.apiserver.surfaceserver import CLAIMS, SurfaceServer, surface_server
 
@@ -58,7 +58,7 @@ def kubectl(request: pytest.FixtureRequest, server: SurfaceServer, tmp_path: Pat
 
 def test_version(kubectl: Kubectl) -> None:
     done = kubectl("version")
-    assert "Server Version: v1.37.0+mooring." in done.stdout
+    assert "Server Version: v1.37.0+moorage." in done.stdout
 
 
 def test_api_resources(kubectl: Kubectl, server: SurfaceServer) -> None:

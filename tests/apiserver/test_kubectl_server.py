@@ -79,7 +79,7 @@ class Kubectl:
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
     """Run a server; give its kubeconfig."""
-    start = [sys.executable, "-m", "mooring.cli.main", "server", "--data-dir", str(folder)]
+    start = [sys.executable, "-m", "moorage.cli.main", "server", "--data-dir", str(folder)]
     process = subprocess.Popen([*start, "--port", "0"], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
@@ -149,7 +149,7 @@ def until(check: Callable[[], bool]) -> None:
 
 
 def test_what_there_is(shared: Kubectl) -> None:
-    assert "Server Version: v1.37.0+mooring." in shared("version")
+    assert "Server Version: v1.37.0+moorage." in shared("version")
     rows = {row.split()[0] for row in shared("api-resources", "--no-headers").splitlines()}
     assert {"pods", "resourceclaims", "deviceclasses", "podgroups", "deployments"} <= rows
     assert "resource.k8s.io/v1" in shared("api-versions").split()

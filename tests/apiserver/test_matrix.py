@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import pytest
 
-from mooring.api.catalogue import ASKED
-from mooring.apiserver.auth.access import (
+from moorage.api.catalogue import ASKED
+from moorage.apiserver.auth.access import (
     Access,
     Allowed,
     PathAccess,
     ResourceAccess,
 )
-from mooring.apiserver.auth.users import User
-from mooring.apiserver.http.messages import Target
-from mooring.apiserver.resources import Resources
+from moorage.apiserver.auth.users import User
+from moorage.apiserver.http.messages import Target
+from moorage.apiserver.resources import Resources
 from tests.apiserver.cast import TEAM, USERS, Cluster, cluster
 
 VERBS = {

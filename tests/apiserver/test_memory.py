@@ -15,17 +15,17 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.auth.access import ResourceAccess
-from mooring.apiserver.auth.authorizer import AlwaysAllow
-from mooring.apiserver.auth.rbac import RBACPolicy
-from mooring.apiserver.auth.users import ANONYMOUS
-from mooring.apiserver.http.app import _header
-from mooring.apiserver.http.negotiation import negotiate
-from mooring.apiserver.patching import field_set
-from mooring.apiserver.patching.managed_fields import fields_of_text, seconds
-from mooring.apiserver.server import make_application, make_server_context
-from mooring.store.memory import MemoryStore
-from mooring.validation.field_rules import is_good_qualified_name
+from moorage.apiserver.auth.access import ResourceAccess
+from moorage.apiserver.auth.authorizer import AlwaysAllow
+from moorage.apiserver.auth.rbac import RBACPolicy
+from moorage.apiserver.auth.users import ANONYMOUS
+from moorage.apiserver.http.app import _header
+from moorage.apiserver.http.negotiation import negotiate
+from moorage.apiserver.patching import field_set
+from moorage.apiserver.patching.managed_fields import fields_of_text, seconds
+from moorage.apiserver.server import make_application, make_server_context
+from moorage.store.memory import MemoryStore
+from moorage.validation.field_rules import is_good_qualified_name
 from soak._http import Address, Connection
 from tests.apiserver.client import (
     APPLY_PATCH,
@@ -41,7 +41,7 @@ from tests.apiserver.client import (
 )
 from tests.apiserver.test_connections import serving
 
-PACKAGE = Path(__file__).parents[2] / "src" / "mooring"
+PACKAGE = Path(__file__).parents[2] / "src" / "moorage"
 SIZE = 50_000  # of a text that must not stay
 LONG = "x" * SIZE
 

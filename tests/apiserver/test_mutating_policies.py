@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.runtime_config import read_runtime_config
+from moorage.apiserver.runtime_config import read_runtime_config
 from tests.apiserver.client import (
     APPLY_PATCH,
     CONFIG_MAPS,

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.codec import encode_json
-from mooring.api.core import ConfigMap
-from mooring.api.meta import ObjectMeta
-from mooring.apiserver.discovery import preferred_form
-from mooring.apiserver.http.negotiation import (
+from moorage.api.codec import encode_json
+from moorage.api.core import ConfigMap
+from moorage.api.meta import ObjectMeta
+from moorage.apiserver.discovery import preferred_form
+from moorage.apiserver.http.negotiation import (
     CLAUSES_MAX,
     ObjectForm,
     Representation,
     negotiate,
     read_accept,
 )
-from mooring.apiserver.http.response_encoder import read_include
-from mooring.apiserver.http.status import StatusError
-from mooring.apiserver.tables import Include, metadata_of
+from moorage.apiserver.http.response_encoder import read_include
+from moorage.apiserver.http.status import StatusError
+from moorage.apiserver.tables import Include, metadata_of
 
 JSON, YAML = "application/json", "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"

@@ -24,7 +24,7 @@ def placed(client: Client) -> Client:
     """Have pods with one container, with two, without a node, and on nodes of all sorts."""
     client.post(NODES, node("n", ("Hostname", "other"), ("InternalIP", "127.0.0.1")))
     client.post(NODES, node("nowhere"))
-    client.post(NODES, node("play", **{"mooring.dev/simulated": "true"}))
+    client.post(NODES, node("play", **{"moorage.dev/simulated": "true"}))
     client.post(PODS, pod("free"))
     for name, where in (("one", "n"), ("two", "n"), ("far", "nowhere"), ("lost", "gone"),
                         ("played", "play")):  # fmt: skip

@@ -75,7 +75,7 @@ def event(name: str) -> dict[str, Any]:
 def new_event(name: str) -> dict[str, Any]:
     more = {
         "eventTime": "2026-01-01T00:00:00.000000Z",
-        "reportingController": "mooring.dev/node",
+        "reportingController": "moorage.dev/node",
         "reportingInstance": "node-a",
         "action": "Starting",
         "reason": "Started",

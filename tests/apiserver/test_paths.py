@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.apiserver.http.flow_control import Seats
-from mooring.apiserver.settings import Limits
+from moorage.apiserver.http.flow_control import Seats
+from moorage.apiserver.settings import Limits
 from tests.apiserver.client import CLASSES, CONFIG_MAPS, Client, config_map, device_class
 
 

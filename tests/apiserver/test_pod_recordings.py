@@ -43,7 +43,7 @@ def test_an_answer_that_differs_is_shown(tmp_path: Path) -> None:
         equal, differing = (suite.compare(case) for case in read_cases(path))
     assert equal == Equal()
     assert not isinstance(differing, Equal | Apart)
-    assert differing.differences[1:] == ("code: Kubernetes 200, Mooring 201",)
+    assert differing.differences[1:] == ("code: Kubernetes 200, Moorage 201",)
     assert list(suite.figures()) == [
         "family minimal: 1/2 equal",
         "messages: 0/0 refusals equal",

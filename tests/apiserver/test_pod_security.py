@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.gates import Gates
-from mooring.apiserver.admission import existing_pods, pod_security
-from mooring.apiserver.audit import DEFAULT_POLICY, Auditor
-from mooring.apiserver.auth.users import ADMIN
-from mooring.apiserver.http.response_encoder import WARNING_LENGTH_MAX, warning_headers
-from mooring.kit.bulkhead import Fault
-from mooring.validation.pod_security import (
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.gates import Gates
+from moorage.apiserver.admission import existing_pods, pod_security
+from moorage.apiserver.audit import DEFAULT_POLICY, Auditor
+from moorage.apiserver.auth.users import ADMIN
+from moorage.apiserver.http.response_encoder import WARNING_LENGTH_MAX, warning_headers
+from moorage.kit.bulkhead import Fault
+from moorage.validation.pod_security import (
     EvaluatedPod,
     Level,
     LevelVersion,

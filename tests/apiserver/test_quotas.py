@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.admission import quota_charges, quota_controller
-from mooring.apiserver.auth.authorizer import AlwaysAllow
-from mooring.apiserver.http.messages import Request, Response
-from mooring.apiserver.server import make_application, make_server_context, with_admission
+from moorage.apiserver.admission import quota_charges, quota_controller
+from moorage.apiserver.auth.authorizer import AlwaysAllow
+from moorage.apiserver.http.messages import Request, Response
+from moorage.apiserver.server import make_application, make_server_context, with_admission
 from tests.apiserver.client import (
     CLAIMS,
     CLASSES,

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api import protobuf
+from moorage.api import protobuf
 from tests.apiserver.client import (
     APPLY_PATCH,
     CLAIMS,

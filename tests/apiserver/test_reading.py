@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 import yaml
 
-from mooring.api import protobuf
+from moorage.api import protobuf
 from tests.apiserver.client import (
     CLAIMS,
     CLASSES,

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.codec import encode_json
-from mooring.api.core import Pod
-from mooring.api.meta import ObjectMeta
-from mooring.apiserver.resources import Resource
-from mooring.apiserver.server import make_server_context
-from mooring.apiserver.storage.registry import Registry
-from mooring.store.sqlite import open_sqlite
+from moorage.api.codec import encode_json
+from moorage.api.core import Pod
+from moorage.api.meta import ObjectMeta
+from moorage.apiserver.resources import Resource
+from moorage.apiserver.server import make_server_context
+from moorage.apiserver.storage.registry import Registry
+from moorage.store.sqlite import open_sqlite
 
 
 async def played(folder: Path, play: Any) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.meta import ListMeta
-from mooring.apiserver.http.negotiation import Representation
-from mooring.apiserver.http.response_encoder import ResponseEncoder, warning_headers
-from mooring.apiserver.verbs.list import ListOptions, ListPage, list_entries
-from mooring.apiserver.verbs.selectors import Selection
-from mooring.store.contract import Entry
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.meta import ListMeta
+from moorage.apiserver.http.negotiation import Representation
+from moorage.apiserver.http.response_encoder import ResponseEncoder, warning_headers
+from moorage.apiserver.verbs.list import ListOptions, ListPage, list_entries
+from moorage.apiserver.verbs.selectors import Selection
+from moorage.store.contract import Entry
 from tests.apiserver.client import (
     CLAIMS,
     CLASSES,

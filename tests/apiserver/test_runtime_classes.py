@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from mooring.api.core import Pod, PodSpec, Toleration
-from mooring.api.runtime_class import RuntimeClass, Scheduling
-from mooring.claims import runtime_classes as classes
-from mooring.claims.runtime_classes import with_runtime
+from moorage.api.core import Pod, PodSpec, Toleration
+from moorage.api.runtime_class import RuntimeClass, Scheduling
+from moorage.claims import runtime_classes as classes
+from moorage.claims.runtime_classes import with_runtime
 from tests.apiserver.client import PODS, Client, pod
 
 CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"

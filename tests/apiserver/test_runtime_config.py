@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.gates import Gates
-from mooring.apiserver.errors import RuntimeConfigError
-from mooring.apiserver.resources import Resources
-from mooring.apiserver.runtime_config import RuntimeConfig, read_runtime_config
+from moorage.api.gates import Gates
+from moorage.apiserver.errors import RuntimeConfigError
+from moorage.apiserver.resources import Resources
+from moorage.apiserver.runtime_config import RuntimeConfig, read_runtime_config
 from tests.apiserver.client import CLASSES, Client, device_class
 
 RESOURCE = "resource.k8s.io"
 
 
 def served(
-    text: str, *, preset: str = "mooring", group: str = RESOURCE, gates: str = ""
+    text: str, *, preset: str = "moorage", group: str = RESOURCE, gates: str = ""
 ) -> set[str]:
     """Return the versions of a group that are served."""
     config, on = read_runtime_config(text), Gates.parse(gates, preset=preset)
@@ -91,11 +91,11 @@ def test_the_preset_of_kubernetes_serves_every_group_in_its_stable_version() -> 
 @pytest.mark.parametrize(
     ("preset", "gates", "text", "versions"),
     [
-        ("mooring", "", "", {"v1", "v1beta1", "v1alpha3", "v1alpha2"}),
-        ("mooring", "GenericWorkload=false", "", {"v1"}),
-        ("mooring", "GenericWorkload=false", "api/all=true", {"v1"}),
+        ("moorage", "", "", {"v1", "v1beta1", "v1alpha3", "v1alpha2"}),
+        ("moorage", "GenericWorkload=false", "", {"v1"}),
+        ("moorage", "GenericWorkload=false", "api/all=true", {"v1"}),
         (
-            "mooring",
+            "moorage",
             "GenericWorkload=false",
             "scheduling.k8s.io/v1beta1/podgroups=true,scheduling.k8s.io/v1alpha3=true",
             {"v1"},

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 import yaml
 
-from mooring.apiserver.auth import certificates
-from mooring.apiserver.auth.certificates import Pair
-from mooring.apiserver.auth.users import read_tokens
-from mooring.apiserver.server import _now, serve
-from mooring.apiserver.settings import Settings
+from moorage.apiserver.auth import certificates
+from moorage.apiserver.auth.certificates import Pair
+from moorage.apiserver.auth.users import read_tokens
+from moorage.apiserver.server import _now, serve
+from moorage.apiserver.settings import Settings
 
 WHOAMI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 

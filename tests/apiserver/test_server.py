@@ -17,7 +17,7 @@ from urllib.error import HTTPError
 import pytest
 from click.testing import CliRunner
 
-from mooring.cli.main import moor
+from moorage.cli.main import moor
 from tests.apiserver.programs import NO_KUBECTL, find_kubectl
 from tests.store.etcdserver import find_etcd, running_etcd
 
@@ -53,7 +53,7 @@ class Running:
 
 
 def command(folder: Path, *options: str) -> list[str]:
-    start = [sys.executable, "-m", "mooring.cli.main", "server", "--data-dir", str(folder)]
+    start = [sys.executable, "-m", "moorage.cli.main", "server", "--data-dir", str(folder)]
     return [*start, "--port", "0", *options]
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.apiserver import server_files
-from mooring.apiserver.auth.credentials import write_privately
-from mooring.apiserver.server import serve
-from mooring.apiserver.settings import Settings
+from moorage.apiserver import server_files
+from moorage.apiserver.auth.credentials import write_privately
+from moorage.apiserver.server import serve
+from moorage.apiserver.settings import Settings
 from tests.client.servers import until
 
 WAIT_S = 60

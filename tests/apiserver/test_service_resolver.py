@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.meta import ObjectMeta
-from mooring.api.structs import Open, always
-from mooring.apiserver.dynamic_admission.service_resolver import SERVICE_LABEL, resolve_service
+from moorage.api.meta import ObjectMeta
+from moorage.api.structs import Open, always
+from moorage.apiserver.dynamic_admission.service_resolver import SERVICE_LABEL, resolve_service
 
 
 class Stored(Open, frozen=True, gc=False):

@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.body_limits import VALUES_MAX
-from mooring.apiserver.http.app import PIECE_BYTES
-from mooring.apiserver.http.flow_control import ALWAYS_BYTES, SharedBytes
-from mooring.apiserver.settings import Limits
-from mooring.apiserver.verbs.list import ListPage, decode_token, size_of
-from mooring.apiserver.verbs.resource_request import PLAIN_BYTES_MAX
-from mooring.apiserver.verbs.watch import INITIAL_PAGE_BYTES, beginning_of
-from mooring.store.contract import Entry
+from moorage.apiserver.body_limits import VALUES_MAX
+from moorage.apiserver.http.app import PIECE_BYTES
+from moorage.apiserver.http.flow_control import ALWAYS_BYTES, SharedBytes
+from moorage.apiserver.settings import Limits
+from moorage.apiserver.verbs.list import ListPage, decode_token, size_of
+from moorage.apiserver.verbs.resource_request import PLAIN_BYTES_MAX
+from moorage.apiserver.verbs.watch import INITIAL_PAGE_BYTES, beginning_of
+from moorage.store.contract import Entry
 from soak._worst_requests import Worst, known
 from tests.apiserver.client import (
     CLAIMS,

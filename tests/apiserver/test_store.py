@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mooring.apiserver.storage.store import compact_regularly
+from moorage.apiserver.storage.store import compact_regularly
 from tests.apiserver.client import CLASSES, Client, device_class
 
 

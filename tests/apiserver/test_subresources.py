@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api import protobuf
+from moorage.api import protobuf
 from tests.apiserver.client import MERGE_PATCH, PODS, TOKEN, Client, pod
 
 EVENTS = "/api/v1/namespaces/default/events"

@@ -8,11 +8,11 @@ from typing import Any
 
 import yaml
 
-from mooring.apiserver.runtime_config import RuntimeConfig
-from mooring.apiserver.server import Assembled, assembled
-from mooring.apiserver.server_files import write_component_kubeconfigs
-from mooring.apiserver.settings import Settings
-from mooring.apiserver.system_objects import AUTHENTICATION, MANAGED, SYSTEM
+from moorage.apiserver.runtime_config import RuntimeConfig
+from moorage.apiserver.server import Assembled, assembled
+from moorage.apiserver.server_files import write_component_kubeconfigs
+from moorage.apiserver.settings import Settings
+from moorage.apiserver.system_objects import AUTHENTICATION, MANAGED, SYSTEM
 
 
 def settings(folder: Path) -> Settings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mooring.api import protobuf
+from moorage.api import protobuf
 from tests.apiserver.rbac_server import World, within
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"

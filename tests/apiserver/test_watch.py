@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api import protobuf
-from mooring.apiserver.settings import Limits
-from mooring.apiserver.verbs import watch as watch_verb
+from moorage.api import protobuf
+from moorage.apiserver.settings import Limits
+from moorage.apiserver.verbs import watch as watch_verb
 from tests.apiserver.client import (
     CLASSES,
     CONFIG_MAPS,

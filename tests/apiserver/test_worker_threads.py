@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver import worker_threads
-from mooring.apiserver.http.status import StatusError
-from mooring.apiserver.worker_threads import (
+from moorage.apiserver import worker_threads
+from moorage.apiserver.http.status import StatusError
+from moorage.apiserver.worker_threads import (
     EXPRESSIONS_BYTES_MAX,
     MEDIUM_BYTES_MAX,
     SMALL_BYTES_MAX,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api import protobuf
+from moorage.api import protobuf
 from tests.apiserver.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Client
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

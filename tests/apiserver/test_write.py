@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api import protobuf
-from mooring.api.gates import Gates
-from mooring.store.keys import VALUE_BYTES_MAX
-from mooring.validation.registry import STRATEGIES
+from moorage.api import protobuf
+from moorage.api.gates import Gates
+from moorage.store.keys import VALUE_BYTES_MAX
+from moorage.validation.registry import STRATEGIES
 from tests.apiserver.client import (
     APPLY_PATCH,
     CLAIMS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.built_in_kinds import deprecation_of
-from mooring.api.catalogue import CATALOGUE
+from moorage.api.built_in_kinds import deprecation_of
+from moorage.api.catalogue import CATALOGUE
 from tests.apiserver.client import (
     APPLY_PATCH,
     CLASSES,

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth.certificates import (
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth.certificates import (
     Pair,
     authority_certificate,
     new_key,

@@ -10,9 +10,9 @@ from benchmarks import _cpu_samples, floor
 from benchmarks._cpu_samples import component_of, thread_seconds
 from benchmarks._live_profile import component_seconds
 from benchmarks._machine import machine_line
-from mooring.allocator import search
-from mooring.apiserver.patching import managed_fields
-from mooring.store.sqlite import writer
+from moorage.allocator import search
+from moorage.apiserver.patching import managed_fields
+from moorage.store.sqlite import writer
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from benchmarks._live_cluster import Usage
 from benchmarks._peer import PeerProcesses, Result, peer, ratio_line
 from benchmarks._workloads import Workload
 
-MOORING = (sys.executable, "-m", "benchmarks._peer_mooring")
+MOORAGE = (sys.executable, "-m", "benchmarks._peer_moorage")
 TINY = Workload("tiny", 3, 87.0, None, live.fill)
 
 
@@ -24,7 +24,7 @@ def test_a_peer_gets_all_pods_and_is_measured_with_all_its_processes(
 ) -> None:
     monkeypatch.setattr(live, "LIVE", (TINY,))
     monkeypatch.setattr(live, "loop_seconds", lambda: 0.2)
-    found = live.measure("tiny", live.parse_options([]), peer_command=MOORING)
+    found = live.measure("tiny", live.parse_options([]), peer_command=MOORAGE)
     assert found.pods == 8 * TINY.nodes
     assert found.cpu_s[0] > 0.0
     assert found.cpu_s[1] == 0.0

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 
 from benchmarks._dump import DumpSize, cluster_objects, write_json, write_yaml
 from benchmarks.offline import COMMANDS, JOB, UNFIT, Command
-from mooring.api.documents import CORE, json_list, yaml_list
-from mooring.api.documents.yaml_list import YamlListText
-from mooring.cli.main import moor
+from moorage.api.documents import CORE, json_list, yaml_list
+from moorage.api.documents.yaml_list import YamlListText
+from moorage.cli.main import moor
 
 SIZE = DumpSize(nodes=6, pods=9)
 

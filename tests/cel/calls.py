@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mooring.cel.lang.ast import Expr, Ident
-from mooring.cel.lang.costs import Argument, Range
-from mooring.cel.lang.environment import Library, Overload
-from mooring.cel.lang.errors import EvalError
-from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.types import DURATION, STRING, TIMESTAMP, Type
-from mooring.cel.lang.unpaid_work import begin_evaluation
+from moorage.cel.lang.ast import Expr, Ident
+from moorage.cel.lang.costs import Argument, Range
+from moorage.cel.lang.environment import Library, Overload
+from moorage.cel.lang.errors import EvalError
+from moorage.cel.lang.time import Duration, Timestamp
+from moorage.cel.lang.types import DURATION, STRING, TIMESTAMP, Type
+from moorage.cel.lang.unpaid_work import begin_evaluation
 
 PYTHON_TYPES = {Duration: DURATION, Timestamp: TIMESTAMP}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.cel.lang.unpaid_work import begin_evaluation
+from moorage.cel.lang.unpaid_work import begin_evaluation
 
 
 @pytest.fixture(autouse=True)

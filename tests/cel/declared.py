@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from mooring.cel.lang.environment import Function, Library, Overload
-from mooring.cel.lang.types import (
+from moorage.cel.lang.environment import Function, Library, Overload
+from moorage.cel.lang.types import (
     ANY,
     BOOL,
     BYTES,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
-from mooring.cel.device_values import device_variables
-from mooring.cel.lang.attributes import ABSENT, Path
-from mooring.cel.lang.errors import EvalError
+from moorage.api.codec import decode_tree
+from moorage.api.resource.v1 import DeviceAttribute, DeviceCapacity
+from moorage.cel.device_values import device_variables
+from moorage.cel.lang.attributes import ABSENT, Path
+from moorage.cel.lang.errors import EvalError
 
 
 def recorded_variables(device: dict[str, Any]) -> dict[str, Any] | None:

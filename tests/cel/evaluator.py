@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from mooring.cel.lang.ast import (
+from moorage.cel.lang.ast import (
     Call,
     Comprehension,
     CreateList,
@@ -20,13 +20,13 @@ from mooring.cel.lang.ast import (
     Literal,
     Select,
 )
-from mooring.cel.lang.environment import Function, Library
-from mooring.cel.lang.equality import compare, contains, equal, has_key
-from mooring.cel.lang.errors import EvalError
-from mooring.cel.lang.macros import STANDARD_MACROS
-from mooring.cel.lang.parser import parse
-from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.values import NONE, Optional, TypeValue, key_value, map_key, runtime_type
+from moorage.cel.lang.environment import Function, Library
+from moorage.cel.lang.equality import compare, contains, equal, has_key
+from moorage.cel.lang.errors import EvalError
+from moorage.cel.lang.macros import STANDARD_MACROS
+from moorage.cel.lang.parser import parse
+from moorage.cel.lang.time import Duration, Timestamp
+from moorage.cel.lang.values import NONE, Optional, TypeValue, key_value, map_key, runtime_type
 from tests.cel.calls import PYTHON_TYPES
 
 Variables = Mapping[str, Callable[[], Any]]

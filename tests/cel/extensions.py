@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from mooring.cel.lang.environment import Library
-from mooring.cel.lang.errors import CompileError, EvalError
-from mooring.cel.lang.library import formatting, lists, optionals, strings
-from mooring.cel.lang.macros import bindings_library, two_variable_library
-from mooring.cel.lang.types import Type, TypeKind
-from mooring.cel.lang.values import Optional, TypeValue, UInt, double_text, key_value, runtime_type
+from moorage.cel.lang.environment import Library
+from moorage.cel.lang.errors import CompileError, EvalError
+from moorage.cel.lang.library import formatting, lists, optionals, strings
+from moorage.cel.lang.macros import bindings_library, two_variable_library
+from moorage.cel.lang.types import Type, TypeKind
+from moorage.cel.lang.values import Optional, TypeValue, UInt, double_text, key_value, runtime_type
 from tests.cel.calls import PYTHON_TYPES
 from tests.cel.evaluator import Evaluator, Unsupported
 from tests.corpus import corpus

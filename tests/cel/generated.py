@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import Device, DeviceAttribute, DeviceCapacity
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import Device, DeviceAttribute, DeviceCapacity
 
 VALUES = st.one_of(
     st.sampled_from(["a", "b" * 40, "a" * 300]).map(lambda v: DeviceAttribute(string_value=v)),

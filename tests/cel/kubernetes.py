@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from mooring.cel.lang import ast
-from mooring.cel.lang.costs import SHORTER, Argument, Range
-from mooring.cel.lang.environment import Function, Library, Overload
-from mooring.cel.lang.equality import equal
-from mooring.cel.lang.errors import EvalError
-from mooring.cel.lang.library import optionals
-from mooring.cel.lang.parser import parse
-from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.types import BOOL, DURATION, STRING, TIMESTAMP, Type, param
-from mooring.cel.lang.values import Optional, double_text, key_value, runtime_type
-from mooring.cel.library import kubernetes_libraries, with_equality_costs
+from moorage.cel.lang import ast
+from moorage.cel.lang.costs import SHORTER, Argument, Range
+from moorage.cel.lang.environment import Function, Library, Overload
+from moorage.cel.lang.equality import equal
+from moorage.cel.lang.errors import EvalError
+from moorage.cel.lang.library import optionals
+from moorage.cel.lang.parser import parse
+from moorage.cel.lang.time import Duration, Timestamp
+from moorage.cel.lang.types import BOOL, DURATION, STRING, TIMESTAMP, Type, param
+from moorage.cel.lang.values import Optional, double_text, key_value, runtime_type
+from moorage.cel.library import kubernetes_libraries, with_equality_costs
 from tests.corpus import corpus
 
 EQUALS = Overload(

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from mooring.cel.lang import macros
-from mooring.cel.lang.ast import CheckedAST
-from mooring.cel.lang.checker import check
-from mooring.cel.lang.environment import Environment
-from mooring.cel.lang.library import formatting, optionals, standard, strings
-from mooring.cel.lang.library.lists import library as lists_library
-from mooring.cel.lang.library.lists import sets_library
-from mooring.cel.lang.parser import parse
-from mooring.cel.lang.types import ANY, BOOL, DURATION, DYN, STRING, TIMESTAMP, Type, map_of, struct
-from mooring.cel.library import kubernetes_libraries, with_equality_costs
-from mooring.cel.library.quantity import QUANTITY
+from moorage.cel.lang import macros
+from moorage.cel.lang.ast import CheckedAST
+from moorage.cel.lang.checker import check
+from moorage.cel.lang.environment import Environment
+from moorage.cel.lang.library import formatting, optionals, standard, strings
+from moorage.cel.lang.library.lists import library as lists_library
+from moorage.cel.lang.library.lists import sets_library
+from moorage.cel.lang.parser import parse
+from moorage.cel.lang.types import ANY, BOOL, DURATION, DYN, STRING, TIMESTAMP, Type, map_of, struct
+from moorage.cel.library import kubernetes_libraries, with_equality_costs
+from moorage.cel.library.quantity import QUANTITY
 from tests.corpus import corpus
 
 DEVICE = "kubernetes.DRADevice"

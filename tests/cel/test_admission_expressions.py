@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.cel.admission import (
+from moorage.cel.admission import (
     BUDGET,
     AdmissionCompiler,
     Answer,
@@ -15,11 +15,11 @@ from mooring.cel.admission import (
     OutOfBudget,
     Returns,
 )
-from mooring.cel.device import Scope
-from mooring.cel.lang.errors import EvalError
-from mooring.cel.lang.metering import Meter
-from mooring.cel.library.authz import Authorizer, Decision, ResourceCheck
-from mooring.cel.mutation_types import as_json, mismatched_types
+from moorage.cel.device import Scope
+from moorage.cel.lang.errors import EvalError
+from moorage.cel.lang.metering import Meter
+from moorage.cel.library.authz import Authorizer, Decision, ResourceCheck
+from moorage.cel.mutation_types import as_json, mismatched_types
 
 PATCHES = Declared(patches=True)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mooring.cel.device import COST_LIMIT, CelFeatures, Compiled, DeviceCompiler
-from mooring.cel.device_values import CELLS
-from mooring.cel.lang.attributes import Qualifier, longest_cell
-from mooring.cel.lang.program import Program
+from moorage.cel.device import COST_LIMIT, CelFeatures, Compiled, DeviceCompiler
+from moorage.cel.device_values import CELLS
+from moorage.cel.lang.attributes import Qualifier, longest_cell
+from moorage.cel.lang.program import Program
 from tests.cel.devices import batch, recorded_variables
 from tests.corpus import corpus
 

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cel.lang import ast
-from mooring.cel.lang.ast import CheckedAST
-from mooring.cel.lang.checker import check
-from mooring.cel.lang.environment import Environment, Library
-from mooring.cel.lang.errors import CompileError
-from mooring.cel.lang.inference import Substitutions
-from mooring.cel.lang.macros import STANDARD_MACROS
-from mooring.cel.lang.parser import parse
-from mooring.cel.lang.program import validate
-from mooring.cel.lang.types import (
+from moorage.cel.lang import ast
+from moorage.cel.lang.ast import CheckedAST
+from moorage.cel.lang.checker import check
+from moorage.cel.lang.environment import Environment, Library
+from moorage.cel.lang.errors import CompileError
+from moorage.cel.lang.inference import Substitutions
+from moorage.cel.lang.macros import STANDARD_MACROS
+from moorage.cel.lang.parser import parse
+from moorage.cel.lang.program import validate
+from moorage.cel.lang.types import (
     BOOL,
     DYN,
     INT,
@@ -34,7 +34,7 @@ from mooring.cel.lang.types import (
     type_of,
     wrapper_of,
 )
-from mooring.cel.lang.values import TypeValue
+from moorage.cel.lang.values import TypeValue
 from tests.cel import recorded
 from tests.cel.declared import STANDARD_TYPES, library
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
-from mooring.cel.device import CelFeatures, DeviceCompiler, Scope
-from mooring.cel.device_values import device_variables
-from mooring.cel.lang.code_writer import Writer
-from mooring.cel.lang.program import Program
+from moorage.api.resource.v1 import DeviceAttribute, DeviceCapacity
+from moorage.cel.device import CelFeatures, DeviceCompiler, Scope
+from moorage.cel.device_values import device_variables
+from moorage.cel.lang.code_writer import Writer
+from moorage.cel.lang.program import Program
 from tests.cel.devices import recorded_variables
 from tests.corpus import corpus
 

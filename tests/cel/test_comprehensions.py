@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cel.lang.macros import MAP_INSERT, two_variable_library
-from mooring.cel.lang.values import TRUE_KEY, UInt
+from moorage.cel.lang.macros import MAP_INSERT, two_variable_library
+from moorage.cel.lang.values import TRUE_KEY, UInt
 from tests.cel.calls import Caller
 from tests.cel.extensions import (
     MODULES,

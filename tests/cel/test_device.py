@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
-from mooring.cel.device import CelFeatures, DeviceCompiler, ExpressionKind, Scope
-from mooring.cel.lang.program import Evaluated
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import DeviceAttribute, DeviceCapacity
+from moorage.cel.device import CelFeatures, DeviceCompiler, ExpressionKind, Scope
+from moorage.cel.lang.program import Evaluated
 
 DEFAULT = CelFeatures()
 

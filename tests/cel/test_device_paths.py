@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import Device, DeviceAttribute, DeviceCapacity
-from mooring.cel.device import CelFeatures, Compiled, DeviceCompiler, ExpressionKind
-from mooring.cel.device_batch import DeviceBatch
-from mooring.cel.device_values import device_variables
-from mooring.kit.lru import LRU
+from moorage.api.codec import decode_tree
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import Device, DeviceAttribute, DeviceCapacity
+from moorage.cel.device import CelFeatures, Compiled, DeviceCompiler, ExpressionKind
+from moorage.cel.device_batch import DeviceBatch
+from moorage.cel.device_values import device_variables
+from moorage.kit.lru import LRU
 from tests.cel.generated import DEVICES, NAME_TERMS, TERMS, expressions
 from tests.cel.recorded import cases
 

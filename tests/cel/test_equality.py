@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.quantity import Quantity
-from mooring.api.semver import Version, parse_version
-from mooring.cel.lang.equality import (
+from moorage.api.quantity import Quantity
+from moorage.api.semver import Version, parse_version
+from moorage.cel.lang.equality import (
     ELEMENTS_MAX,
     NAN_UNORDERED,
     compare,
@@ -19,11 +19,11 @@ from mooring.cel.lang.equality import (
     has_key,
     size_of,
 )
-from mooring.cel.lang.errors import NO_SUCH_OVERLOAD, Cancelled, EvalError
-from mooring.cel.lang.library.operators import COPIED_MAX, concatenated
-from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.types import INT, STRING
-from mooring.cel.lang.values import (
+from moorage.cel.lang.errors import NO_SUCH_OVERLOAD, Cancelled, EvalError
+from moorage.cel.lang.library.operators import COPIED_MAX, concatenated
+from moorage.cel.lang.time import Duration, Timestamp
+from moorage.cel.lang.types import INT, STRING
+from moorage.cel.lang.values import (
     INT_MAX,
     INT_MIN,
     NONE,

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from mooring.cel.lang.errors import NOWHERE, UNKNOWN, CompileError, Issue, Location, Source
+from moorage.cel.lang.errors import NOWHERE, UNKNOWN, CompileError, Issue, Location, Source
 
 
 def shown(source: str, *issues: tuple[int, str]) -> str:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from mooring.cel.device import device_sizes
-from mooring.cel.lang import macros
-from mooring.cel.lang.checker import check
-from mooring.cel.lang.cost_estimator import estimate_cost
-from mooring.cel.lang.costs import (
+from moorage.cel.device import device_sizes
+from moorage.cel.lang import macros
+from moorage.cel.lang.checker import check
+from moorage.cel.lang.cost_estimator import estimate_cost
+from moorage.cel.lang.costs import (
     IMPOSSIBLE,
     UNBOUNDED,
     UNKNOWN,
@@ -26,10 +26,10 @@ from mooring.cel.lang.costs import (
     scale,
     union,
 )
-from mooring.cel.lang.environment import Environment, Function, Library
-from mooring.cel.lang.macros import STANDARD_MACROS
-from mooring.cel.lang.parser import parse
-from mooring.cel.lang.types import STRING, map_of, struct
+from moorage.cel.lang.environment import Environment, Function, Library
+from moorage.cel.lang.macros import STANDARD_MACROS
+from moorage.cel.lang.parser import parse
+from moorage.cel.lang.types import STRING, map_of, struct
 from tests.cel import recorded
 from tests.cel.declared import overload
 

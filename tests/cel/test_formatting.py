@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cel.lang.ast import (
+from moorage.cel.lang.ast import (
     Call,
     CheckedAST,
     CreateList,
@@ -19,12 +19,12 @@ from mooring.cel.lang.ast import (
     ParsedAST,
     ReferenceInfo,
 )
-from mooring.cel.lang.costs import CallEstimate, Range
-from mooring.cel.lang.library.format_clauses import fixed, scientific
-from mooring.cel.lang.library.formatting import check_format, library
-from mooring.cel.lang.library.strings import CHARACTERS_MAX
-from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.types import (
+from moorage.cel.lang.costs import CallEstimate, Range
+from moorage.cel.lang.library.format_clauses import fixed, scientific
+from moorage.cel.lang.library.formatting import check_format, library
+from moorage.cel.lang.library.strings import CHARACTERS_MAX
+from moorage.cel.lang.time import Duration, Timestamp
+from moorage.cel.lang.types import (
     ANY,
     BOOL,
     BYTES,
@@ -41,7 +41,7 @@ from mooring.cel.lang.types import (
     struct,
     type_of,
 )
-from mooring.cel.lang.values import TRUE_KEY, Optional, TypeValue, UInt
+from moorage.cel.lang.values import TRUE_KEY, Optional, TypeValue, UInt
 from tests.cel.calls import Caller, size
 
 FORMAT = Caller(library())

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from mooring.cel.lang.costs import Range
-from mooring.cel.library import authz, equality_estimate, strings
-from mooring.cel.library.strings import FORMAT_TYPE, FORMATS
+from moorage.cel.lang.costs import Range
+from moorage.cel.library import authz, equality_estimate, strings
+from moorage.cel.library.strings import FORMAT_TYPE, FORMATS
 from tests.cel.kubernetes import (
     answer,
     argument,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cel.lang.costs import Range
-from mooring.cel.library import cidr, ip
-from mooring.cel.library.cidr import parse_cidr
-from mooring.cel.library.ip import AddressError, parse_address, parse_ip
+from moorage.cel.lang.costs import Range
+from moorage.cel.library import cidr, ip
+from moorage.cel.library.cidr import parse_cidr
+from moorage.cel.library.ip import AddressError, parse_address, parse_ip
 from tests.cel.kubernetes import (
     answer,
     argument,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cel.lang.ast import Ident
-from mooring.cel.lang.costs import UNBOUNDED, Argument, Range, deep_traversal_cost
-from mooring.cel.lang.errors import EvalError
-from mooring.cel.lang.time import Duration
-from mooring.cel.lang.types import DYN, INT, STRING, list_of, map_of
-from mooring.cel.lang.values import UInt
-from mooring.cel.library import lists
+from moorage.cel.lang.ast import Ident
+from moorage.cel.lang.costs import UNBOUNDED, Argument, Range, deep_traversal_cost
+from moorage.cel.lang.errors import EvalError
+from moorage.cel.lang.time import Duration
+from moorage.cel.lang.types import DYN, INT, STRING, list_of, map_of
+from moorage.cel.lang.values import UInt
+from moorage.cel.library import lists
 from tests.cel.kubernetes import (
     answer,
     argument,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.quantity import Quantity
-from mooring.cel.lang.costs import UNBOUNDED, Range
-from mooring.cel.library import quantity
+from moorage.api.quantity import Quantity
+from moorage.cel.lang.costs import UNBOUNDED, Range
+from moorage.cel.library import quantity
 from tests.cel.kubernetes import (
     answer,
     argument,

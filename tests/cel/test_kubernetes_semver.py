@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.cel.lang.costs import Range
-from mooring.cel.library import quantity
+from moorage.cel.lang.costs import Range
+from moorage.cel.library import quantity
 from tests.cel.kubernetes import (
     answer,
     argument,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cel.lang.costs import UNBOUNDED, UNKNOWN, Range
-from mooring.cel.library import equality_estimate, urls
-from mooring.cel.library.urls import URLError, parse_request_uri, parse_url
+from moorage.cel.lang.costs import UNBOUNDED, UNKNOWN, Range
+from moorage.cel.library import equality_estimate, urls
+from moorage.cel.library.urls import URLError, parse_request_uri, parse_url
 from tests.cel.kubernetes import (
     answer,
     argument,

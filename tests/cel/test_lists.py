@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.semver import parse_version
-from mooring.cel.lang.ast import Literal
-from mooring.cel.lang.costs import UNBOUNDED, Argument, CallEstimate, Range
-from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled
-from mooring.cel.lang.library.lists import library
-from mooring.cel.lang.time import Duration
-from mooring.cel.lang.values import UInt
+from moorage.api.semver import parse_version
+from moorage.cel.lang.ast import Literal
+from moorage.cel.lang.costs import UNBOUNDED, Argument, CallEstimate, Range
+from moorage.cel.lang.errors import COST_EXCEEDED, Cancelled
+from moorage.cel.lang.library.lists import library
+from moorage.cel.lang.time import Duration
+from moorage.cel.lang.values import UInt
 from tests.cel.calls import Caller, size
 from tests.cel.calls import argument as make_argument
 from tests.cel.extensions import differences, recorded

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.cel.device import COST_LIMIT, CelFeatures, Compiled, DeviceCompiler
-from mooring.cel.lang.errors import COST_EXCEEDED
-from mooring.cel.lang.metering import (
+from moorage.cel.device import COST_LIMIT, CelFeatures, Compiled, DeviceCompiler
+from moorage.cel.lang.errors import COST_EXCEEDED
+from moorage.cel.lang.metering import (
     CHECK_EVERY_COST,
     EXPRESSIONS_MAX,
     Interrupted,

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.semver import parse_version
-from mooring.cel.lang.library.optionals import library
-from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.values import NONE, Optional, UInt
+from moorage.api.semver import parse_version
+from moorage.cel.lang.library.optionals import library
+from moorage.cel.lang.time import Duration, Timestamp
+from moorage.cel.lang.values import NONE, Optional, UInt
 from tests.cel.calls import Caller
 from tests.cel.extensions import differences, error_of, recorded, value_of
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from mooring.cel.lang import ast
-from mooring.cel.lang.errors import CompileError
-from mooring.cel.lang.library.lists import library as lists
-from mooring.cel.lang.library.optionals import library as optionals
-from mooring.cel.lang.macros import STANDARD_MACROS
-from mooring.cel.lang.macros import bindings_library as bindings
-from mooring.cel.lang.macros import two_variable_library as comprehensions
-from mooring.cel.lang.parser import SIZE_MAX, parse
-from mooring.cel.lang.values import UInt
+from moorage.cel.lang import ast
+from moorage.cel.lang.errors import CompileError
+from moorage.cel.lang.library.lists import library as lists
+from moorage.cel.lang.library.optionals import library as optionals
+from moorage.cel.lang.macros import STANDARD_MACROS
+from moorage.cel.lang.macros import bindings_library as bindings
+from moorage.cel.lang.macros import two_variable_library as comprehensions
+from moorage.cel.lang.parser import SIZE_MAX, parse
+from moorage.cel.lang.values import UInt
 from tests.cel.trees import messages, nodes, parsed, show, tree
 from tests.corpus import corpus
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cel.lang.descent_parser import UnexpectedTokenError, parse_tokens
-from mooring.cel.lang.errors import CompileError
-from mooring.cel.lang.lexer import tokenize
-from mooring.cel.lang.macros import STANDARD_MACROS
-from mooring.cel.lang.parser import Builder
-from mooring.cel.lang.recovery import recover
+from moorage.cel.lang.descent_parser import UnexpectedTokenError, parse_tokens
+from moorage.cel.lang.errors import CompileError
+from moorage.cel.lang.lexer import tokenize
+from moorage.cel.lang.macros import STANDARD_MACROS
+from moorage.cel.lang.parser import Builder
+from moorage.cel.lang.recovery import recover
 from tests.cel.trees import error, messages, parsed, show, tree
 
 OPERAND = (

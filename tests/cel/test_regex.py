@@ -5,8 +5,8 @@ import re2  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cel.lang.errors import EvalError
-from mooring.cel.lang.regex import MEMORY_MAX_BYTES, REMEMBERED_MAX, Regex, compile_regex
+from moorage.cel.lang.errors import EvalError
+from moorage.cel.lang.regex import MEMORY_MAX_BYTES, REMEMBERED_MAX, Regex, compile_regex
 
 PIECES = (
     *("a", "b", "A", "1", "-", ".", "^", "$", "*", "+", "?", "{2}", "{1,3}", "{,2}", "(", ")"),

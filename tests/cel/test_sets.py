@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.semver import parse_version
-from mooring.cel.lang.costs import CallEstimate, Range
-from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled
-from mooring.cel.lang.library.lists import sets_library
-from mooring.cel.lang.values import UInt
+from moorage.api.semver import parse_version
+from moorage.cel.lang.costs import CallEstimate, Range
+from moorage.cel.lang.errors import COST_EXCEEDED, Cancelled
+from moorage.cel.lang.library.lists import sets_library
+from moorage.cel.lang.values import UInt
 from tests.cel.calls import Caller, size
 
 SETS = Caller(sets_library())

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.semver import parse_version
-from mooring.cel.lang.ast import Call, Expr, Literal
-from mooring.cel.lang.costs import UNBOUNDED, Argument, Range
-from mooring.cel.lang.environment import Function, Overload, guarded
-from mooring.cel.lang.errors import NO_SUCH_OVERLOAD, CompileError, EvalError
-from mooring.cel.lang.library.operators import COPIED_MAX, FLAT_MAX, Concatenation
-from mooring.cel.lang.library.standard import TOTAL, library, matches_literal
-from mooring.cel.lang.parser import parse
-from mooring.cel.lang.regex import compile_regex
-from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.types import Type, TypeKind
-from mooring.cel.lang.values import (
+from moorage.api.semver import parse_version
+from moorage.cel.lang.ast import Call, Expr, Literal
+from moorage.cel.lang.costs import UNBOUNDED, Argument, Range
+from moorage.cel.lang.environment import Function, Overload, guarded
+from moorage.cel.lang.errors import NO_SUCH_OVERLOAD, CompileError, EvalError
+from moorage.cel.lang.library.operators import COPIED_MAX, FLAT_MAX, Concatenation
+from moorage.cel.lang.library.standard import TOTAL, library, matches_literal
+from moorage.cel.lang.parser import parse
+from moorage.cel.lang.regex import compile_regex
+from moorage.cel.lang.time import Duration, Timestamp
+from moorage.cel.lang.types import Type, TypeKind
+from moorage.cel.lang.values import (
     INT_MAX,
     INT_MIN,
     UINT_MAX,

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cel.lang.ast import Literal
-from mooring.cel.lang.costs import UNBOUNDED, Argument, CallEstimate, Range
-from mooring.cel.lang.errors import EvalError
-from mooring.cel.lang.library.strings import CHARACTERS_MAX, library
-from mooring.cel.lang.types import DYN, STRING, list_of
+from moorage.cel.lang.ast import Literal
+from moorage.cel.lang.costs import UNBOUNDED, Argument, CallEstimate, Range
+from moorage.cel.lang.errors import EvalError
+from moorage.cel.lang.library.strings import CHARACTERS_MAX, library
+from moorage.cel.lang.types import DYN, STRING, list_of
 from tests.cel.calls import Caller, size
 from tests.cel.calls import argument as make_argument
 from tests.cel.extensions import differences, recorded

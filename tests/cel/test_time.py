@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cel.lang.errors import EvalError
-from mooring.cel.lang.time import (
+from moorage.cel.lang.errors import EvalError
+from moorage.cel.lang.time import (
     DURATION_WRONG,
     HOUR,
     MINUTE,
@@ -22,7 +22,7 @@ from mooring.cel.lang.time import (
     civil_of,
     offset_of,
 )
-from mooring.cel.lang.values import INT_MAX, INT_MIN
+from moorage.cel.lang.values import INT_MAX, INT_MIN
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.cel.device import COST_LIMIT, CelFeatures, Compiled, DeviceCompiler
-from mooring.cel.lang.errors import COST_EXCEEDED
-from mooring.cel.lang.unpaid_work import UNPAID_MAX, unpaid_of_evaluation
+from moorage.cel.device import COST_LIMIT, CelFeatures, Compiled, DeviceCompiler
+from moorage.cel.lang.errors import COST_EXCEEDED
+from moorage.cel.lang.unpaid_work import UNPAID_MAX, unpaid_of_evaluation
 
 TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
 COMPILER = DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)

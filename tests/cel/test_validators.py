@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.cel.lang.checker import check
-from mooring.cel.lang.errors import CompileError
-from mooring.cel.lang.parser import parse
-from mooring.cel.lang.program import validate
+from moorage.cel.lang.checker import check
+from moorage.cel.lang.errors import CompileError
+from moorage.cel.lang.parser import parse
+from moorage.cel.lang.program import validate
 from tests.cel.recorded import device_environment
 
 ENVIRONMENT = device_environment(consumable=True, lists=True)

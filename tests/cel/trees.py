@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from mooring.cel.lang import ast
-from mooring.cel.lang.ast import Expr, ParsedAST, children
-from mooring.cel.lang.errors import CompileError
-from mooring.cel.lang.macros import STANDARD_MACROS
-from mooring.cel.lang.parser import parse
+from moorage.cel.lang import ast
+from moorage.cel.lang.ast import Expr, ParsedAST, children
+from moorage.cel.lang.errors import CompileError
+from moorage.cel.lang.macros import STANDARD_MACROS
+from moorage.cel.lang.parser import parse
 
 
 def parsed(text: str) -> ParsedAST:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.core.resources import ResourceList
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceClaimTemplate
-from mooring.api.scheduling import PodGroup
-from mooring.claims import DeviceClassIndex
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.core.resources import ResourceList
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from moorage.api.scheduling import PodGroup
+from moorage.claims import DeviceClassIndex
 
 Tree = dict[str, Any]
 

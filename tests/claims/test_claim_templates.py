@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.core import PodResourceClaimStatus
-from mooring.api.gates import Gates
-from mooring.api.meta import OwnerReference
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.api.scheduling import PodGroupResourceClaimStatus
-from mooring.claims import (
+from moorage.api.core import PodResourceClaimStatus
+from moorage.api.gates import Gates
+from moorage.api.meta import OwnerReference
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.api.scheduling import PodGroupResourceClaimStatus
+from moorage.claims import (
     ALL_FEATURES,
     ClaimFeatures,
     ClaimRejection,

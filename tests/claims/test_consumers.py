@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.core import Pod
-from mooring.api.resource.v1 import FINALIZER
-from mooring.api.scheduling import PodGroup
-from mooring.claims import (
+from moorage.api.core import Pod
+from moorage.api.resource.v1 import FINALIZER
+from moorage.api.scheduling import PodGroup
+from moorage.claims import (
     ALL_FEATURES,
     ClaimFeatures,
     ClaimRejection,

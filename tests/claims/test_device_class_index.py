@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.resource.v1 import DeviceClass
-from mooring.claims import DeviceClassIndex, implicit_name, is_device_resource
+from moorage.api.resource.v1 import DeviceClass
+from moorage.claims import DeviceClassIndex, implicit_name, is_device_resource
 from tests.claims.parts import device_class, index
 
 GPU = "example.com/gpu"

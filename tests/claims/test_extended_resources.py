@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.core import NodeAllocatableResourceClaimStatus, Pod
-from mooring.api.core.resources import ResourceList
-from mooring.api.quantity import Quantity
-from mooring.claims import (
+from moorage.api.core import NodeAllocatableResourceClaimStatus, Pod
+from moorage.api.core.resources import ResourceList
+from moorage.api.quantity import Quantity
+from moorage.claims import (
     ClaimRejection,
     DeviceClassIndex,
     check_fresh,

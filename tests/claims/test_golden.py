@@ -10,23 +10,23 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.documents import KUBERNETES, read
-from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta
-from mooring.api.object_reader import read_document
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.documents import KUBERNETES, read
+from moorage.api.gates import Gates
+from moorage.api.meta import ObjectMeta
+from moorage.api.object_reader import read_document
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     DeviceClass,
     ResourceClaim,
     ResourceClaimStatus,
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from mooring.api.scheduling import PodGroup
-from mooring.api.timestamp import Timestamp
-from mooring.claims import (
+from moorage.api.scheduling import PodGroup
+from moorage.api.timestamp import Timestamp
+from moorage.claims import (
     ALL_FEATURES,
     AllocatedClaim,
     ClaimRejection,
@@ -47,8 +47,8 @@ from mooring.claims import (
     uses_of,
     with_requests,
 )
-from mooring.validation.registry import defaulted_hub
-from mooring.validation.strategy import Context
+from moorage.validation.registry import defaulted_hub
+from moorage.validation.strategy import Context
 from tests.claims.parts import index
 from tests.corpus import corpus
 

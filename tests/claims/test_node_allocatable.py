@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import NodeAllocatableResourceClaimStatus, Pod
-from mooring.api.resource.v1 import AllocationResult, ResourceSlice
-from mooring.claims import (
+from moorage.api.codec import decode_tree
+from moorage.api.core import NodeAllocatableResourceClaimStatus, Pod
+from moorage.api.resource.v1 import AllocationResult, ResourceSlice
+from moorage.claims import (
     ALL_FEATURES,
     AllocatedClaim,
     ClaimRejection,
@@ -23,7 +23,7 @@ from mooring.claims import (
     pod_requests,
     shortages,
 )
-from mooring.claims.node_allocatable import FindDevice
+from moorage.claims.node_allocatable import FindDevice
 from tests.claims.parts import Tree, amounts, asking, claim, for_group, for_pod, pod
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.core import Pod
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.claims import (
+from moorage.api.core import Pod
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.claims import (
     ALL_FEATURES,
     ClaimFeatures,
     ClaimRejection,

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod, ResourceQuota
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.api.timestamp import Timestamp
-from mooring.claims import DeviceClassIndex
-from mooring.claims.pod_claims import ClaimRejection
-from mooring.claims.quotas import (
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod, ResourceQuota
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.api.timestamp import Timestamp
+from moorage.claims import DeviceClassIndex
+from moorage.claims.pod_claims import ClaimRejection
+from moorage.claims.quotas import (
     CLAIMS,
     PODS,
     GroupResource,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import Pod
-from mooring.api.resource.v1 import FINALIZER, ResourceClaim, ResourceClaimConsumerReference
-from mooring.claims import (
+from moorage.api.core import Pod
+from moorage.api.resource.v1 import FINALIZER, ResourceClaim, ResourceClaimConsumerReference
+from moorage.claims import (
     ALL_FEATURES,
     Absent,
     AskServer,
@@ -25,7 +25,7 @@ from mooring.claims import (
     seen_group,
     seen_pod,
 )
-from mooring.claims.reservations import ConsumerState, ReleaseStep
+from moorage.claims.reservations import ConsumerState, ReleaseStep
 from tests.claims.parts import NOW, Tree, claim, for_group, for_pod, group, owned_by, pod
 
 ALLOCATION: Tree = {"devices": {"results": [{"request": "d", "driver": "x", "device": "d0"}]}}

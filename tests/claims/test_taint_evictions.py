@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.documents import KUBERNETES, read
-from mooring.api.resource.v1 import DeviceTaintRule, ResourceClaim, ResourceSlice
-from mooring.api.timestamp import Timestamp
-from mooring.claims import (
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.documents import KUBERNETES, read
+from moorage.api.resource.v1 import DeviceTaintRule, ResourceClaim, ResourceSlice
+from moorage.api.timestamp import Timestamp
+from moorage.claims import (
     ALL_FEATURES,
     ClaimFeatures,
     DeviceName,

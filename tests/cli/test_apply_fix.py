@@ -17,26 +17,26 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from mooring.api.apps import Deployment, ReplicaSet, StatefulSet
-from mooring.api.batch import Job
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree
-from mooring.api.core import Namespace, Pod
-from mooring.api.core.namespace import ResourceQuota
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
-from mooring.cli import main
-from mooring.cli.live_fix import LiveFix, NotPossibleError, Step, failure_text
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.contract import Request
-from mooring.client.errors import ConflictError
-from mooring.client.writes import Create
-from mooring.hardware.catalogue import Catalogue
-from mooring.insight.answer.changes.edits import Edit, change_of
-from mooring.insight.answer.finding import Answer, Fix, FixRank
-from mooring.insight.answer.groups import AnsweredPods
-from mooring.insight.snapshot.snapshot import Snapshot
+from moorage.api.apps import Deployment, ReplicaSet, StatefulSet
+from moorage.api.batch import Job
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree
+from moorage.api.core import Namespace, Pod
+from moorage.api.core.namespace import ResourceQuota
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
+from moorage.cli import main
+from moorage.cli.live_fix import LiveFix, NotPossibleError, Step, failure_text
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.contract import Request
+from moorage.client.errors import ConflictError
+from moorage.client.writes import Create
+from moorage.hardware.catalogue import Catalogue
+from moorage.insight.answer.changes.edits import Edit, change_of
+from moorage.insight.answer.finding import Answer, Fix, FixRank
+from moorage.insight.answer.groups import AnsweredPods
+from moorage.insight.snapshot.snapshot import Snapshot
 from tests.apiserver.test_kubectl_server import running
 
 T = TypeVar("T")
@@ -379,7 +379,7 @@ def test_the_answer_decides(cluster: Cluster, word: str, selector: dict[str, str
         keyboard.write(f"{word}\n".encode())
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "mooring.cli.main", "explain", "pod/train"),
+                *(sys.executable, "-m", "moorage.cli.main", "explain", "pod/train"),
                 *("--apply-fix", "1", "--kubeconfig", cluster.kubeconfig),
                 *("-n", cluster.namespace),
             ],

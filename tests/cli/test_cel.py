@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.cel import command
+from moorage.cli.cel import command
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "gpu-node"
 

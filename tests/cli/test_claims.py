@@ -9,8 +9,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from mooring.cli.claims import read_labels
-from mooring.cli.main import moor
+from moorage.cli.claims import read_labels
+from moorage.cli.main import moor
 
 BUSY = str(Path(__file__).parents[2] / "examples/busy-node")
 NOW = ("--now", "2026-10-01T12:00:00Z")

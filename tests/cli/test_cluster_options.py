@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchmarks._dump import DumpSize, cluster_objects, write_json
-from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.main import moor
+from moorage.cli.cluster_options import ClusterInput, cluster_options
+from moorage.cli.main import moor
 from tests.cli.test_validate import packed
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "gpu-node"

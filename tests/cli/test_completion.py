@@ -17,10 +17,10 @@ import pytest
 from click.testing import CliRunner
 
 import dev
-from mooring.cli.main import moor
-from mooring.cli.shell import completer, live_names, sources
-from mooring.cli.shell.completer import complete, complete_line, main
-from mooring.cli.shell.names import FoundObject, names_in, names_in_files
+from moorage.cli.main import moor
+from moorage.cli.shell import completer, live_names, sources
+from moorage.cli.shell.completer import complete, complete_line, main
+from moorage.cli.shell.names import FoundObject, names_in, names_in_files
 from reference.command_tree import options_of, walk
 from tests.apiserver.programs import find_kubectls
 from tests.apiserver.test_kubectl_server import running
@@ -287,7 +287,7 @@ def test_a_cluster_that_cannot_be_reached_has_no_names(tmp_path: Path, text: str
             "moor plan --feature-gates DRAAdminAccess=true,DRADeviceTaintR",
             ["true,DRADeviceTaintRules="],
         ),
-        ("moor plan --gates-preset ", ["mooring", "kubernetes-1.37"]),
+        ("moor plan --gates-preset ", ["moorage", "kubernetes-1.37"]),
         ("moor plan --profile 'dgx-h100-", ["dgx-h100-mig"]),
         ('moor plan --profile "dgx-h100-', ["dgx-h100-mig"]),
     ],
@@ -305,13 +305,13 @@ def test_a_line_that_is_odd_has_no_answer_and_no_error() -> None:
 def test_the_script_is_printed_as_it_is(shell: str) -> None:
     done = CliRunner().invoke(moor, ["completion", shell])
     assert done.exit_code == 0
-    source = ROOT / "src" / "mooring" / "cli" / "shell" / f"moor.{shell}"
+    source = ROOT / "src" / "moorage" / "cli" / "shell" / f"moor.{shell}"
     assert done.stdout == source.read_text(encoding="utf-8")
 
 
 def test_completion_imports_neither_click_nor_commands() -> None:
     script = (
-        "import sys; from mooring.cli.__main__ import main; "
+        "import sys; from moorage.cli.__main__ import main; "
         f"sys.argv = ['moor', '__complete', '--', 'explain', '-f', {str(EXAMPLES)!r}, 'pod/']; "
         "main(); print(*sys.modules)"
     )
@@ -319,14 +319,14 @@ def test_completion_imports_neither_click_nor_commands() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     modules = done.stdout.splitlines()[-1].split()
-    ours = {name for name in modules if name.partition(".")[0] == "mooring"}
+    ours = {name for name in modules if name.partition(".")[0] == "moorage"}
     assert ours <= {
-        "mooring",
-        "mooring.cli",
-        "mooring.cli.__main__",
-        "mooring.cli.shell",
-        *(f"mooring.cli.shell.{each}" for each in ("completer", "names", "sources", "values")),
-        "mooring.cli.shell.words",
+        "moorage",
+        "moorage.cli",
+        "moorage.cli.__main__",
+        "moorage.cli.shell",
+        *(f"moorage.cli.shell.{each}" for each in ("completer", "names", "sources", "values")),
+        "moorage.cli.shell.words",
     }
     assert not {"click", "msgspec", "yaml", "asyncio", "ssl"} & {*modules}
     assert len(modules) < 140

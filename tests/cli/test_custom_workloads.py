@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli import explain, lint, plan, validate
+from moorage.cli import explain, lint, plan, validate
 
 OPERATORS = Path(__file__).parents[2] / "examples" / "operators"
 MACHINES = ("--profile", "dgx-h100=3")

@@ -9,10 +9,10 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from mooring.api.timestamp import Timestamp
-from mooring.cli.main import moor
-from mooring.cli.output import age
-from mooring.cli.terminal import printable
+from moorage.api.timestamp import Timestamp
+from moorage.cli.main import moor
+from moorage.cli.output import age
+from moorage.cli.terminal import printable
 
 BUSY = str(Path(__file__).parents[2] / "examples/busy-node")
 HALF_0, HALF_1 = (f"gpu.example.com/node-1/gpu-0-half-{number}" for number in range(2))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from mooring.cli.main import moor
-from mooring.testing.check.checks import CHECKS, details_of
+from moorage.cli.main import moor
+from moorage.testing.check.checks import CHECKS, details_of
 from tests.testing import gooddriver
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from mooring.cli.main import moor
-from mooring.hardware.sysfs_tree import write_entries
+from moorage.cli.main import moor
+from moorage.hardware.sysfs_tree import write_entries
 from tests.drivers.machines import board_entries
 
 

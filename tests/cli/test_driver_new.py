@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mooring.cli.main import moor
+from moorage.cli.main import moor
 
 
 def test_a_new_driver_is_four_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from mooring.cli import driver_run
-from mooring.cli.driver_run import announce
+from moorage.cli import driver_run
+from moorage.cli.driver_run import announce
 
 
 class FakeRunning:

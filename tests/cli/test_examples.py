@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.examples import EXAMPLES, source
-from mooring.cli.main import moor
+from moorage.cli.examples import EXAMPLES, source
+from moorage.cli.main import moor
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.explain import command
+from moorage.cli.explain import command
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TRAINING = ("-f", str(EXAMPLES / "training"), "--profile", "dgx-h100")

@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.fit import command
+from moorage.cli.fit import command
 
 TEMPLATE = """\
 apiVersion: resource.k8s.io/v1

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth import authenticator
-from mooring.apiserver.auth.certificates import names_of, user_of
-from mooring.apiserver.auth.credentials import ADMIN, CredentialsFolder, kubeconfig
-from mooring.cli.kubeconfig import command
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth import authenticator
+from moorage.apiserver.auth.certificates import names_of, user_of
+from moorage.apiserver.auth.credentials import ADMIN, CredentialsFolder, kubeconfig
+from moorage.cli.kubeconfig import command
 from tests.apiserver.test_credentials import der
 
 NOW = Timestamp(datetime.now(UTC).replace(microsecond=0))

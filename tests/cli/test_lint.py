@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.lint import command
-from mooring.cli.snapshot import command as snapshot
-from mooring.insight.lint import RULES
+from moorage.cli.lint import command
+from moorage.cli.snapshot import command as snapshot
+from moorage.insight.lint import RULES
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "gpu-node"
 

@@ -12,12 +12,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-import mooring
-from mooring.api.core import Namespace, Pod
-from mooring.api.core.pod import Container, PodSpec
-from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta
-from mooring.api.rbac import (
+import moorage
+from moorage.api.core import Namespace, Pod
+from moorage.api.core.pod import Container, PodSpec
+from moorage.api.gates import Gates
+from moorage.api.meta import ObjectMeta
+from moorage.api.rbac import (
     ClusterRole,
     ClusterRoleBinding,
     PolicyRule,
@@ -26,21 +26,21 @@ from mooring.api.rbac import (
     RoleRef,
     Subject,
 )
-from mooring.api.resource.v1 import (
+from moorage.api.resource.v1 import (
     DeviceClaim,
     DeviceRequest,
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimSpec,
 )
-from mooring.api.timestamp import Timestamp
-from mooring.cli import main
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.writes import Create, Delete, Patch, Target
-from mooring.hardware.catalogue import Catalogue
-from mooring.insight.snapshot.builder import SnapshotBuilder
-from mooring.sources.live_source import give_values
-from mooring.validation.strategy import Context
+from moorage.api.timestamp import Timestamp
+from moorage.cli import main
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.writes import Create, Delete, Patch, Target
+from moorage.hardware.catalogue import Catalogue
+from moorage.insight.snapshot.builder import SnapshotBuilder
+from moorage.sources.live_source import give_values
+from moorage.validation.strategy import Context
 from tests.apiserver.test_kubectl_server import running
 
 
@@ -237,7 +237,7 @@ async def _stand_still(kubeconfig: str) -> None:
     """Create a pod of which a scheduler says why it has no node."""
     metadata = ObjectMeta(name="still", namespace="team-a")
     container = Container(name="main", image="registry.example.com/app:1")
-    said = "0/1 nodes are available: 1 Insufficient cpu. Mooring: the pod asks for too much."
+    said = "0/1 nodes are available: 1 Insufficient cpu. Moorage: the pod asks for too much."
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     async with http_client(load_rest_config(kubeconfig)) as client:
         spec = PodSpec(containers=(container,))
@@ -271,17 +271,17 @@ def test_objects_of_another_kind_than_was_asked_for_are_unreadable() -> None:
 
 def test_the_library_reads_the_server_also_beside_an_event_loop(kubeconfig: str) -> None:
     def devices() -> dict[str, Any]:
-        return mooring.load(kubeconfig=kubeconfig, context="", live=True).devices().to_dict()
+        return moorage.load(kubeconfig=kubeconfig, context="", live=True).devices().to_dict()
 
     async def notebook() -> dict[str, Any]:
         return devices()
 
     assert devices() == asyncio.run(notebook())
     assert devices()["summary"]["total"] == 24
-    world = mooring.load("examples/training", kubeconfig=kubeconfig)
+    world = moorage.load("examples/training", kubeconfig=kubeconfig)
     assert [pod.name for pod in world.plan().pending] == ["training-1"]
 
 
 def test_a_server_that_cannot_be_reached_is_an_error_of_the_library() -> None:
-    with pytest.raises(mooring.MooringError, match="cluster: kubeconfig missing"):
-        mooring.load(kubeconfig="missing.yaml")
+    with pytest.raises(moorage.MoorageError, match="cluster: kubeconfig missing"):
+        moorage.load(kubeconfig="missing.yaml")

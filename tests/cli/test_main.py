@@ -9,17 +9,17 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mooring import __version__
-from mooring.cli.command_classes import LazyGroup
-from mooring.cli.main import COMMANDS, moor
+from moorage import __version__
+from moorage.cli.command_classes import LazyGroup
+from moorage.cli.main import COMMANDS, moor
 from reference.command_tree import walk
 
 
 def test_help_lists_every_command_without_loading_one() -> None:
     script = (
-        "import sys; from mooring.cli.main import moor; "
+        "import sys; from moorage.cli.main import moor; "
         "moor(['--help'], standalone_mode=False); "
-        "heavy = ('msgspec', 'yaml', 'rich', 'mooring.api'); "
+        "heavy = ('msgspec', 'yaml', 'rich', 'moorage.api'); "
         "print([m for m in sys.modules if m.startswith(heavy)])"
     )
     output = subprocess.run(
@@ -69,7 +69,7 @@ def test_output_that_cannot_be_written_is_told() -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("there is no device that is always full")
-    script = "from mooring.cli.main import main; main()"
+    script = "from moorage.cli.main import main; main()"
     with full.open("w") as target:
         result = subprocess.run(
             [sys.executable, "-c", script, "profiles"],
@@ -84,7 +84,7 @@ def test_output_that_cannot_be_written_is_told() -> None:
 
 PROGRAM = """\
 import atexit
-from mooring.cli.main import main
+from moorage.cli.main import main
 
 class Kept:
     def __del__(self):
@@ -146,7 +146,7 @@ def test_a_module_that_nothing_brings_is_a_bug_that_is_seen(
 ) -> None:
     @click.command()
     def command() -> None:
-        raise ModuleNotFoundError("No module named 'mooring.gone'", name="mooring.gone")
+        raise ModuleNotFoundError("No module named 'moorage.gone'", name="moorage.gone")
 
     monkeypatch.setattr(LazyGroup, "get_command", lambda *_: command)
     result = CliRunner().invoke(moor, ["plan"])
@@ -168,5 +168,5 @@ def test_a_package_that_an_extra_brings_is_asked_for_in_one_line(
 
     monkeypatch.setattr(LazyGroup, "get_command", get_command)
     result = CliRunner().invoke(moor, words, prog_name="moor")
-    line = f"error: moor {' '.join(words)} needs the server extra: pip install 'mooring[server]'\n"
+    line = f"error: moor {' '.join(words)} needs the server extra: pip install 'moorage[server]'\n"
     assert (result.exit_code, result.stdout, result.stderr) == (3, "", line)

@@ -11,7 +11,7 @@ import click
 import pytest
 
 import dev
-from mooring.cli.main import moor
+from moorage.cli.main import moor
 from reference.command_tree import names_of, options_of, walk
 from reference.man_pages import man_page, man_pages
 

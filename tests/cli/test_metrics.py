@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth.credentials import self_signed_files
-from mooring.cli.main import moor
-from mooring.kit.clock import EPOCH
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth.credentials import self_signed_files
+from moorage.cli.main import moor
+from moorage.kit.clock import EPOCH
 
 TRAINING = str(Path(__file__).parents[2] / "examples" / "training")
 CLUSTER = ("-f", TRAINING, "--profile", "dgx-h100")
@@ -36,10 +36,10 @@ def test_with_files_it_prints_what_moor_devices_counts() -> None:
     free = sum(
         int(line.rpartition(" ")[2])
         for line in done.output.splitlines()
-        if line.startswith("mooring_devices{") and 'state="free"' in line
+        if line.startswith("moorage_devices{") and 'state="free"' in line
     )
     assert free == listed["summary"]["free"]
-    assert 'mooring_pending_pods{namespace="default",cause="constraint"} 1\n' in done.output
+    assert 'moorage_pending_pods{namespace="default",cause="constraint"} 1\n' in done.output
 
 
 def test_openmetrics_ends_with_its_mark() -> None:
@@ -49,8 +49,8 @@ def test_openmetrics_ends_with_its_mark() -> None:
 def test_a_shape_is_counted_under_its_name(tmp_path: Path) -> None:
     (tmp_path / "claim.yaml").write_text(CLAIM)
     done = run(*CLUSTER, "--shape", f"whole={tmp_path / 'claim.yaml'}")
-    assert 'mooring_shape_claims{shape="whole"} 0\n' in done.output
-    assert 'mooring_shape_stranded_devices{shape="whole",request="gpus"} 3\n' in done.output
+    assert 'moorage_shape_claims{shape="whole"} 0\n' in done.output
+    assert 'moorage_shape_stranded_devices{shape="whole",request="gpus"} 3\n' in done.output
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.main import moor
-from mooring.cluster import node
+from moorage.cli.main import moor
+from moorage.cluster import node
 
 UNREACHABLE = """
 apiVersion: v1

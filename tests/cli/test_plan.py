@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.plan import command
+from moorage.cli.plan import command
 
 SEEDS = Path(__file__).parents[2] / "examples" / "seeds"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.main import moor
-from mooring.hardware.catalogue import Catalogue
-from mooring.hardware.sysfs_tree import folder_tree
+from moorage.cli.main import moor
+from moorage.hardware.catalogue import Catalogue
+from moorage.hardware.sysfs_tree import folder_tree
 
 
 def profiles(*arguments: str) -> Result:

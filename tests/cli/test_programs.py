@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
-from mooring.cli.controllers import _chosen
-from mooring.cli.main import moor
-from mooring.cli.scheduler import explaining
-from mooring.cluster.cluster_processes import ClusterPlan, cluster_processes, server_process
-from mooring.scheduler.live import SchedulerConfig
+from moorage.cli.controllers import _chosen
+from moorage.cli.main import moor
+from moorage.cli.scheduler import explaining
+from moorage.cluster.cluster_processes import ClusterPlan, cluster_processes, server_process
+from moorage.scheduler.live import SchedulerConfig
 
 UNREACHABLE = """
 apiVersion: v1
@@ -133,11 +133,11 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("chosen", "preset", "wanted"),
     [
-        (None, "mooring", "condition"),
+        (None, "moorage", "condition"),
         (None, "kubernetes-1.37", "event"),
         ("condition", "kubernetes-1.37", "condition"),
-        ("event", "mooring", "event"),
-        ("none", "mooring", "none"),
+        ("event", "moorage", "event"),
+        ("none", "moorage", "none"),
     ],
 )
 def test_explanations_leave_kubernetes_messages_alone_where_its_gates_are_wanted(

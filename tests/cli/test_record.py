@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.cli.main import moor
-from mooring.cli.record import Recorder, new_recording
-from mooring.insight.history.history import Moment
-from mooring.insight.history.recording import read_recording, write_recording
-from mooring.insight.snapshot.snapshot import key_of
+from moorage.cli.main import moor
+from moorage.cli.record import Recorder, new_recording
+from moorage.insight.history.history import Moment
+from moorage.insight.history.recording import read_recording, write_recording
+from moorage.insight.snapshot.snapshot import key_of
 from tests.insight.history.changes import at, change
 from tests.web.fleets import SMALL, holding, waiting
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mooring.cli.main import moor
+from moorage.cli.main import moor
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NOW = ("--now", "2026-01-01T00:00:00Z")

@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.main import moor
-from mooring.insight.lint import RULES
-from mooring.insight.reports import (
+from moorage.cli.main import moor
+from moorage.insight.lint import RULES
+from moorage.insight.reports import (
     CheckedObject,
     FindingLevel,
     FindingReport,
@@ -24,9 +24,9 @@ from mooring.insight.reports import (
     junit_document,
     sarif_document,
 )
-from mooring.insight.reports.rules import PLAN_RULES, VALIDATION_RULES, validation_rule
-from mooring.insight.reports.sarif import relative_uri
-from mooring.validation.errors import ErrorType
+from moorage.insight.reports.rules import PLAN_RULES, VALIDATION_RULES, validation_rule
+from moorage.insight.reports.sarif import relative_uri
+from moorage.validation.errors import ErrorType
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

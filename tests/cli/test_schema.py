@@ -7,7 +7,7 @@ import fastjsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.schema import command
+from moorage.cli.schema import command
 
 
 def schema(*arguments: str) -> Result:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.main import moor
-from mooring.cli.server import command
-from mooring.cli.server_options import SECTIONS
+from moorage.cli.main import moor
+from moorage.cli.server import command
+from moorage.cli.server_options import SECTIONS
 
 
 def server(*arguments: str) -> Result:

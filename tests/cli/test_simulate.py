@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.simulate import command
+from moorage.cli.simulate import command
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TRACE = EXAMPLES / "library" / "trace.csv"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from mooring.cli.snapshot import command
+from moorage.cli.snapshot import command
 from tests.cli.test_cluster_options import count, counting
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "gpu-node"

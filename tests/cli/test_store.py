@@ -19,14 +19,14 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.apiserver.namespace_controller import create_system_namespaces
-from mooring.apiserver.server import assembled, make_server_context
-from mooring.apiserver.settings import Etcd, Settings
-from mooring.apiserver.storage.store import open_store
-from mooring.cli.main import moor
-from mooring.store.contract import Store
-from mooring.store.sqlite import SqliteStore, open_sqlite
-from mooring.store.sqlite.maintenance import RESTORE_GAP
+from moorage.apiserver.namespace_controller import create_system_namespaces
+from moorage.apiserver.server import assembled, make_server_context
+from moorage.apiserver.settings import Etcd, Settings
+from moorage.apiserver.storage.store import open_store
+from moorage.cli.main import moor
+from moorage.store.contract import Store
+from moorage.store.sqlite import SqliteStore, open_sqlite
+from moorage.store.sqlite.maintenance import RESTORE_GAP
 from tests.store.etcdserver import find_etcd, running_etcd
 
 

@@ -21,10 +21,10 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mooring.cli
-from mooring.cli.main import moor
-from mooring.cli.output import print_tree
-from mooring.cli.terminal import (
+import moorage.cli
+from moorage.cli.main import moor
+from moorage.cli.output import print_tree
+from moorage.cli.terminal import (
     coloured,
     echo,
     echo_paragraph,
@@ -32,7 +32,7 @@ from mooring.cli.terminal import (
     printable_lines,
     wrapped,
 )
-from mooring.kit.printable import LineFormatter
+from moorage.kit.printable import LineFormatter
 
 # C0 but the line break, DEL, C1, marks that turn text, line and paragraph separators, BOM.
 UNSEEN = re.compile(
@@ -244,9 +244,9 @@ def test_colours_are_ours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_commands_print_in_one_place_only() -> None:
-    """`mooring.cli.terminal` is the only module that prints."""
+    """`moorage.cli.terminal` is the only module that prints."""
     found = []
-    for path in Path(mooring.cli.__path__[0]).glob("*.py"):
+    for path in Path(moorage.cli.__path__[0]).glob("*.py"):
         if path.name == "terminal.py":
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -293,7 +293,7 @@ def test_no_line_of_a_traceback_looks_like_a_record(text: str) -> None:
 
 def test_programs_that_configure_nothing_log_in_lines() -> None:
     program = (
-        "import logging, sys; from mooring.cli.main import main; sys.argv = ['moor', '--version']\n"
+        "import logging, sys; from moorage.cli.main import main; sys.argv = ['moor', '--version']\n"
         "try: main()\n"
         "except SystemExit: logging.getLogger('x').warning('pod %s', 'a\\nFORGED \\x1b[31m')"
     )

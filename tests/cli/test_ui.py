@@ -10,15 +10,15 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from mooring.api.core import Pod
-from mooring.api.documents import CORE
-from mooring.cli.cluster_options import Sources, read_sources
-from mooring.cli.main import moor
-from mooring.cli.ui import recording_feed, source_of, static_feed, title_of
-from mooring.hardware.attributes import NumaNodeForm
-from mooring.insight.history.recording import write_recording
-from mooring.sources.cluster_sources import FileSource, Profiles
-from mooring.web.causes import FREE_TO_GO
+from moorage.api.core import Pod
+from moorage.api.documents import CORE
+from moorage.cli.cluster_options import Sources, read_sources
+from moorage.cli.main import moor
+from moorage.cli.ui import recording_feed, source_of, static_feed, title_of
+from moorage.hardware.attributes import NumaNodeForm
+from moorage.insight.history.recording import write_recording
+from moorage.sources.cluster_sources import FileSource, Profiles
+from moorage.web.causes import FREE_TO_GO
 from tests.insight.history.changes import change
 from tests.web.fleets import CONTEXT, SMALL, holding
 
@@ -67,7 +67,7 @@ def test_the_browser_is_given_no_link_that_others_can_read(tmp_path: Path) -> No
         f'#!/bin/sh\n{{ echo "$1"; stat -c %a "${{1#file://}}"; cat "${{1#file://}}"; }} >{given}\n'
     )
     browser.chmod(0o755)
-    command = [sys.executable, "-m", "mooring.cli", "ui", "--open", "--on", BUSY]
+    command = [sys.executable, "-m", "moorage.cli", "ui", "--open", "--on", BUSY]
     environment = os.environ | {"BROWSER": f"{browser} %s", "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

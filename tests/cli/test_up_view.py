@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mooring.cli.status import ProgressView, status_lines
-from mooring.cluster.overview import Overview
-from mooring.cluster.state_folder import ClusterState, ProcessState
+from moorage.cli.status import ProgressView, status_lines
+from moorage.cluster.overview import Overview
+from moorage.cluster.state_folder import ClusterState, ProcessState
 
 OVERVIEW = Overview(1, 1, 0, {"Running": 2}, 6, 2, {"dra.cpu": (1, 1), "dra.net": (1, 5)})
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.main import moor
+from moorage.cli.main import moor
 
 CLAIM = """\
 apiVersion: resource.k8s.io/v1
@@ -547,7 +547,7 @@ def test_an_archive_in_a_folder_is_pointed_at(folder: Path) -> None:
         (["-f", "-", "--feature-gates", "DRAAdminAcces=1"], "did you mean DRAAdminAccess?"),
         (["-f", "-", "--feature-gates", "DRAAdminAccess=0"], "feature is locked to true"),
         (["-f", "-", "--emulated-version", "1.20"], "is not between"),
-        (["-f", "-", "--gates-preset", "x"], "'x' is not one of 'mooring', 'kubernetes-1.37'"),
+        (["-f", "-", "--gates-preset", "x"], "'x' is not one of 'moorage', 'kubernetes-1.37'"),
     ],
 )
 def test_wrong_usage_says_what_is_wrong(arguments: list[str], message: str) -> None:
@@ -560,8 +560,8 @@ def test_a_gate_of_kubernetes_without_effect_is_accepted_with_a_note() -> None:
     result = validate(
         "-f", "-", "--feature-gates", "PodLevelResources=true,WatchList=false", text=""
     )
-    assert "note: feature gate PodLevelResources has no effect in Mooring\n" in result.stderr
-    assert "note: feature gate WatchList has no effect in Mooring\n" in result.stderr
+    assert "note: feature gate PodLevelResources has no effect in Moorage\n" in result.stderr
+    assert "note: feature gate WatchList has no effect in Moorage\n" in result.stderr
     assert "unrecognized" not in result.stderr
 
 
@@ -597,7 +597,7 @@ def test_a_dumped_object_with_a_status_and_no_creation_timestamp_is_accepted() -
 def test_files_of_archives_that_are_packed_again_are_bounded_in_all(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mooring.sources.inputs.BYTES_MAX", 5_000_000)
+    monkeypatch.setattr("moorage.sources.inputs.BYTES_MAX", 5_000_000)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for number in range(6):

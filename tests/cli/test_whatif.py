@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.main import moor
+from moorage.cli.main import moor
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "two-nodes"
 CLUSTER = str(EXAMPLE / "cluster.yaml")

@@ -10,21 +10,21 @@ from typing import Any, TypeVar
 
 import pytest
 
-from mooring.api.core import ConfigMap
-from mooring.api.meta import ObjectMeta
-from mooring.apiserver.auth.authorizer import AlwaysAllow
-from mooring.apiserver.direct_client import direct_client
-from mooring.apiserver.http.app import Application
-from mooring.apiserver.namespace_controller import create_system_namespaces
-from mooring.apiserver.server import make_application, make_server_context, serve
-from mooring.apiserver.settings import Settings
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import http_client, in_process_client, load_rest_config
-from mooring.client.contract import Request, Response, Transport
-from mooring.client.errors import UnavailableError
-from mooring.client.in_process import InProcessTransport
-from mooring.store.contract import Store
-from mooring.store.sqlite import open_sqlite
+from moorage.api.core import ConfigMap
+from moorage.api.meta import ObjectMeta
+from moorage.apiserver.auth.authorizer import AlwaysAllow
+from moorage.apiserver.direct_client import direct_client
+from moorage.apiserver.http.app import Application
+from moorage.apiserver.namespace_controller import create_system_namespaces
+from moorage.apiserver.server import make_application, make_server_context, serve
+from moorage.apiserver.settings import Settings
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import http_client, in_process_client, load_rest_config
+from moorage.client.contract import Request, Response, Transport
+from moorage.client.errors import UnavailableError
+from moorage.client.in_process import InProcessTransport
+from moorage.store.contract import Store
+from moorage.store.sqlite import open_sqlite
 
 WAIT_S = 20.0
 

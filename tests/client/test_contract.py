@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Binding, ConfigMap, Namespace, Node, Pod
-from mooring.api.core.namespace import ObjectReference
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import DeviceClass, ResourceClaim
-from mooring.client.api_client import ApiClient
-from mooring.client.contract import Added, Removed, list_all
-from mooring.client.errors import (
+from moorage.api.codec import decode_tree
+from moorage.api.core import Binding, ConfigMap, Namespace, Node, Pod
+from moorage.api.core.namespace import ObjectReference
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import DeviceClass, ResourceClaim
+from moorage.client.api_client import ApiClient
+from moorage.client.contract import Added, Removed, list_all
+from moorage.client.errors import (
     AlreadyExistsError,
     BadRequestError,
     ConflictError,
     InvalidError,
     NotFoundError,
 )
-from mooring.client.writes import Apply, Create, Delete, Patch, Target, Update
+from moorage.client.writes import Apply, Create, Delete, Patch, Target, Update
 from tests.apiserver.client import claim, pod
 from tests.client.servers import config_map, every_way
 

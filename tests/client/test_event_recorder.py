@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Event, Pod
-from mooring.client.api_client import ApiClient
-from mooring.client.event_recorder import WAITING_MAX, EventRecorder, EventStyle
-from mooring.client.in_process import InProcessTransport
-from mooring.client.writes import Create, RecordEvent
-from mooring.kit.clock import ManualClock
+from moorage.api.codec import decode_tree
+from moorage.api.core import Event, Pod
+from moorage.client.api_client import ApiClient
+from moorage.client.event_recorder import WAITING_MAX, EventRecorder, EventStyle
+from moorage.client.in_process import InProcessTransport
+from moorage.client.writes import Create, RecordEvent
+from moorage.kit.clock import ManualClock
 from tests.apiserver.client import pod
 from tests.client.servers import Breaking, embedded
 

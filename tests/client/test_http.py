@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import ConfigMap
-from mooring.client.api_client import ApiClient
-from mooring.client.contract import Added, Request
-from mooring.client.errors import (
+from moorage.api.core import ConfigMap
+from moorage.client.api_client import ApiClient
+from moorage.client.contract import Added, Request
+from moorage.client.errors import (
     TooManyRequestsError,
     UnauthorizedError,
     UnavailableError,
     UnreadableError,
 )
-from mooring.client.http.connection import ClientBounds
-from mooring.client.http.credentials import ExpiringAuth, RenewedCredentials, RequestAuth
-from mooring.client.http.pool import HttpTransport, address_of
-from mooring.client.writes import Create
-from mooring.kit.clock import ManualClock
+from moorage.client.http.connection import ClientBounds
+from moorage.client.http.credentials import ExpiringAuth, RenewedCredentials, RequestAuth
+from moorage.client.http.pool import HttpTransport, address_of
+from moorage.client.writes import Create
+from moorage.kit.clock import ManualClock
 from tests.client.servers import config_map, until
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -15,21 +15,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.core import ConfigMap, Namespace
-from mooring.api.meta import ObjectMeta, without_managed_fields
-from mooring.api.scheduling.v1beta1 import CompositePodGroup
-from mooring.apiserver.settings import Settings
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.errors import ClientError
-from mooring.client.in_process import InProcessTransport
-from mooring.client.indexer import Indexer
-from mooring.client.informer_factory import InformerFactory
-from mooring.client.informers import Informer
-from mooring.client.writes import Create, Delete, Patch, Target, Update
-from mooring.kit.backoff import Backoff
-from mooring.kit.bulkhead import Fault
-from mooring.kit.clock import ManualClock
+from moorage.api.core import ConfigMap, Namespace
+from moorage.api.meta import ObjectMeta, without_managed_fields
+from moorage.api.scheduling.v1beta1 import CompositePodGroup
+from moorage.apiserver.settings import Settings
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.errors import ClientError
+from moorage.client.in_process import InProcessTransport
+from moorage.client.indexer import Indexer
+from moorage.client.informer_factory import InformerFactory
+from moorage.client.informers import Informer
+from moorage.client.writes import Create, Delete, Patch, Target, Update
+from moorage.kit.backoff import Backoff
+from moorage.kit.bulkhead import Fault
+from moorage.kit.clock import ManualClock
 from tests.client.servers import Breaking, Embedded, breaking, config_map, embedded, serving, until
 
 AT_ONCE = Backoff(first_s=0.0, longest_s=0.0)
@@ -327,7 +327,7 @@ def test_a_cause_is_logged_once_and_waiting_grows(
         await until(lambda: world.told)
         assert world.informer.cause == ""
 
-    with caplog.at_level(logging.INFO, "mooring.client.informers"):
+    with caplog.at_level(logging.INFO, "moorage.client.informers"):
         backoff = Backoff(first_s=1, longest_s=30)
         play(tmp_path, scenario, clock=clock, backoff=backoff)
     told = [record.getMessage() for record in caplog.records if "is down" in record.getMessage()]

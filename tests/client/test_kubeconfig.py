@@ -16,25 +16,25 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from mooring.api.authentication import SelfSubjectReview
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth.users import read_tokens
-from mooring.apiserver.settings import Settings
-from mooring.client import client_factory
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.errors import AccessError, ForbiddenError, UnauthorizedError, UnavailableError
-from mooring.client.http.credentials import ExpiringAuth, RenewedCredentials
-from mooring.client.http.exec_plugin import exec_source
-from mooring.client.http.kubeconfig import Kubeconfig
-from mooring.client.http.rest_config import (
+from moorage.api.authentication import SelfSubjectReview
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth.users import read_tokens
+from moorage.apiserver.settings import Settings
+from moorage.client import client_factory
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.errors import AccessError, ForbiddenError, UnauthorizedError, UnavailableError
+from moorage.client.http.credentials import ExpiringAuth, RenewedCredentials
+from moorage.client.http.exec_plugin import exec_source
+from moorage.client.http.kubeconfig import Kubeconfig
+from moorage.client.http.rest_config import (
     ExecConfig,
     ImpersonationConfig,
     RestConfig,
     in_cluster_config,
     transport_for,
 )
-from mooring.client.writes import Create
-from mooring.kit.clock import ManualClock
+from moorage.client.writes import Create
+from moorage.kit.clock import ManualClock
 from tests.client.servers import serving
 
 V1 = "client.authentication.k8s.io/v1"

@@ -9,12 +9,12 @@ from typing import ClassVar
 
 import pytest
 
-from mooring.api.coordination import Lease
-from mooring.client.api_client import ApiClient
-from mooring.client.in_process import InProcessTransport
-from mooring.client.leader_election import LeaderElector, LeaseTimings
-from mooring.client.writes import Delete, Target
-from mooring.kit.clock import ManualClock, settle
+from moorage.api.coordination import Lease
+from moorage.client.api_client import ApiClient
+from moorage.client.in_process import InProcessTransport
+from moorage.client.leader_election import LeaderElector, LeaseTimings
+from moorage.client.writes import Delete, Target
+from moorage.kit.clock import ManualClock, settle
 from tests.client.servers import Breaking, Embedded, embedded, until
 
 TERMS = LeaseTimings(lease_s=15, renew_s=10, retry_s=2)

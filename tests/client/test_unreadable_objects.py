@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import Pod
-from mooring.client.api_client import ApiClient
-from mooring.client.contract import Request, Response, Unreadable, list_all
-from mooring.client.errors import UnreadableError
-from mooring.client.indexer import Indexer
-from mooring.client.informers import Informer
-from mooring.kit.backoff import Backoff
-from mooring.kit.bulkhead import Fault
+from moorage.api.core import Pod
+from moorage.client.api_client import ApiClient
+from moorage.client.contract import Request, Response, Unreadable, list_all
+from moorage.client.errors import UnreadableError
+from moorage.client.indexer import Indexer
+from moorage.client.informers import Informer
+from moorage.kit.backoff import Backoff
+from moorage.kit.bulkhead import Fault
 from tests.client.servers import until
 
 Tree = dict[str, Any]

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.resource.v1 import DeviceClass, ResourceClaim
-from mooring.client.api_client import ApiClient
-from mooring.client.contract import Added
-from mooring.client.errors import NotFoundError, UnreadableError
-from mooring.client.in_process import Application, InProcessTransport
-from mooring.client.writes import Apply, Create, Target, Update
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.resource.v1 import DeviceClass, ResourceClaim
+from moorage.client.api_client import ApiClient
+from moorage.client.contract import Added
+from moorage.client.errors import NotFoundError, UnreadableError
+from moorage.client.in_process import Application, InProcessTransport
+from moorage.client.writes import Apply, Create, Target, Update
 from tests.apiserver.client import claim
 from tests.client.servers import Breaking, embedded
 

@@ -13,18 +13,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.core.namespace import Binding
-from mooring.api.core.pod import Pod
-from mooring.api.timestamp import Timestamp
-from mooring.client.contract import Added, Event, ObjectList, Removed
-from mooring.client.errors import (
+from moorage.api.core.namespace import Binding
+from moorage.api.core.pod import Pod
+from moorage.api.timestamp import Timestamp
+from moorage.client.contract import Added, Event, ObjectList, Removed
+from moorage.client.errors import (
     AlreadyExistsError,
     ClientError,
     ConflictError,
     NotFoundError,
 )
-from mooring.client.writes import Apply, Create, Delete, Patch, Update
-from mooring.controllers.controller import ObjectChange
+from moorage.client.writes import Apply, Create, Delete, Patch, Update
+from moorage.controllers.controller import ObjectChange
 from tests.controllers.model import Model, RefusedError
 
 ERRORS: dict[str, type[ClientError]] = {

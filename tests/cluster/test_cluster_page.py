@@ -52,12 +52,12 @@ def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "kubectl").symlink_to(find_kubectl() or "")
-    (programs / "moor").write_text(f'#!/bin/sh\nexec {sys.executable} -m mooring.cli.main "$@"\n')
+    (programs / "moor").write_text(f'#!/bin/sh\nexec {sys.executable} -m moorage.cli.main "$@"\n')
     (programs / "moor").chmod(0o755)
     environment = {
         **os.environ,
         "HOME": str(tmp_path),
-        "MOORING_DATA_DIR": "state",
+        "MOORAGE_DATA_DIR": "state",
         "KUBECONFIG": str(tmp_path / "state" / "kubeconfig"),
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
     }

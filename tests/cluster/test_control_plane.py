@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
-from mooring.cluster.control_plane import PART, PartNames, Tell, keep_part_running
-from mooring.kit.bulkhead import Fault
-from mooring.kit.clock import ManualClock
+from moorage.cluster.control_plane import PART, PartNames, Tell, keep_part_running
+from moorage.kit.bulkhead import Fault
+from moorage.kit.clock import ManualClock
 
 WORKING = "scheduling at https://here"
 

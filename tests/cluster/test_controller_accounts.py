@@ -9,26 +9,26 @@ from typing import Any
 
 import pytest
 
-from mooring.api.apps import DaemonSet, Deployment
-from mooring.api.authentication import TokenRequest
-from mooring.api.batch import Job
-from mooring.api.codec import decode_tree
-from mooring.api.core import Namespace, Node, Pod, ServiceAccount
-from mooring.api.gates import Gates
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.api.scheduling import PodGroup
-from mooring.apiserver.auth.bootstrap_policy import CONTROLLER_PREFIX, bootstrap_roles
-from mooring.client.client_factory import Tokens
-from mooring.client.errors import ForbiddenError, NotFoundError
-from mooring.client.writes import Create, Delete, Patch, Target
-from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import (
+from moorage.api.apps import DaemonSet, Deployment
+from moorage.api.authentication import TokenRequest
+from moorage.api.batch import Job
+from moorage.api.codec import decode_tree
+from moorage.api.core import Namespace, Node, Pod, ServiceAccount
+from moorage.api.gates import Gates
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.api.scheduling import PodGroup
+from moorage.apiserver.auth.bootstrap_policy import CONTROLLER_PREFIX, bootstrap_roles
+from moorage.client.client_factory import Tokens
+from moorage.client.errors import ForbiddenError, NotFoundError
+from moorage.client.writes import Create, Delete, Patch, Target
+from moorage.cluster.embedded import EmbeddedCluster, embedded
+from moorage.cluster.programs import (
     ControllerClients,
     ControllerProgram,
     ProgramContext,
     account_of,
 )
-from mooring.kit.clock import ManualClock
+from moorage.kit.clock import ManualClock
 from tests.client.servers import until
 from tests.cluster.test_embedded import furnish, pod
 

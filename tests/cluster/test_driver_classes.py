@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import DeviceClass
-from mooring.client.errors import AlreadyExistsError, ForbiddenError
-from mooring.client.writes import Create
-from mooring.cluster.driver_classes import class_names, driver_names, make_classes, maker_of
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import DeviceClass
+from moorage.client.errors import AlreadyExistsError, ForbiddenError
+from moorage.client.writes import Create
+from moorage.cluster.driver_classes import class_names, driver_names, make_classes, maker_of
 
 
 class Classes:

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Node, Pod
-from mooring.api.gates import Gates
-from mooring.api.resource.v1 import (
+from moorage.api.codec import decode_tree
+from moorage.api.core import Node, Pod
+from moorage.api.gates import Gates
+from moorage.api.resource.v1 import (
     DeviceClass,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from mooring.client.writes import Create, Delete, Patch, Target
-from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import ProgramContext
-from mooring.scheduler.features import Features
+from moorage.client.writes import Create, Delete, Patch, Target
+from moorage.cluster.embedded import EmbeddedCluster, embedded
+from moorage.cluster.programs import ProgramContext
+from moorage.scheduler.features import Features
 from tests.client.servers import until
 
 DRIVER = "gpu.example.com"

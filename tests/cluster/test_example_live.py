@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mooring.api.codec import to_tree
-from mooring.api.core import Pod
-from mooring.api.gates import Gates
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.cli.plan import command
-from mooring.client.contract import Request, Response
-from mooring.client.in_process import InProcessTransport
-from mooring.client.indexer import Indexer
-from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import ProgramContext
-from mooring.hardware import Catalogue
-from mooring.kit.clock import LoopClock, run_simulated
-from mooring.store.memory import open_memory
+from moorage.api.codec import to_tree
+from moorage.api.core import Pod
+from moorage.api.gates import Gates
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.cli.plan import command
+from moorage.client.contract import Request, Response
+from moorage.client.in_process import InProcessTransport
+from moorage.client.indexer import Indexer
+from moorage.cluster.embedded import EmbeddedCluster, embedded
+from moorage.cluster.programs import ProgramContext
+from moorage.hardware import Catalogue
+from moorage.kit.clock import LoopClock, run_simulated
+from moorage.store.memory import open_memory
 from tests.stories.stage import Stage, trees_of
 
 TRAINING = Path(__file__).parents[2] / "examples" / "training"

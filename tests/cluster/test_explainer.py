@@ -9,15 +9,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.core import Event, Pod
-from mooring.api.gates import Gates
-from mooring.apiserver.server import assembled
-from mooring.apiserver.settings import Settings
-from mooring.client.client_factory import in_process_client
-from mooring.client.writes import Create
-from mooring.cluster.explainer import EVENTS_MAX, Explainer, ExplainerProgram
-from mooring.cluster.programs import ControllerProgram, ProgramContext
-from mooring.kit.clock import EPOCH, ManualClock
+from moorage.api.core import Event, Pod
+from moorage.api.gates import Gates
+from moorage.apiserver.server import assembled
+from moorage.apiserver.settings import Settings
+from moorage.client.client_factory import in_process_client
+from moorage.client.writes import Create
+from moorage.cluster.explainer import EVENTS_MAX, Explainer, ExplainerProgram
+from moorage.cluster.programs import ControllerProgram, ProgramContext
+from moorage.kit.clock import EPOCH, ManualClock
 from tests.insight.monitor.clusters import busy_objects, objects_of
 
 GATES = Gates.parse()
@@ -62,7 +62,7 @@ def test_a_pod_is_told_once_why_it_waits_and_again_when_that_changes() -> None:
     many = "request r asks for 20 devices of class gpu.nvidia.com, node dgx-h100-0 has 8"
     first = told(explainer, [*machines(), *waiting("p")])
     assert list(first) == ["p"]
-    assert first["p"].startswith(f"Mooring: {many}")
+    assert first["p"].startswith(f"Moorage: {many}")
     assert told(explainer, [*machines(), *waiting("p")], 120) == {}
     changed = [*machines(), *waiting("p", 8)]
     assert told(explainer, changed, 130)["p"] != first["p"]
@@ -136,7 +136,7 @@ def test_beside_controllers_it_records_events(tmp_path: Path) -> None:
             assert [(each.reason, each.involved_object.name) for each in found] == [
                 ("Explained", "p")
             ]
-            assert found[0].source.component == "mooring-explainer"
+            assert found[0].source.component == "moorage-explainer"
 
     asyncio.run(run())
 

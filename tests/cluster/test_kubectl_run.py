@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not KUBECTLS, reason=NO_KUBECTL)
 
 
 def moor(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mooring.cli.main", *arguments]
+    command = [sys.executable, "-m", "moorage.cli.main", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 

@@ -9,25 +9,25 @@ from typing import Any
 
 import pytest
 
-from mooring.api.codec import decode_tree
-from mooring.api.coordination import Lease
-from mooring.api.core import Pod
-from mooring.api.gates import Gates
-from mooring.apiserver.server import assembled
-from mooring.apiserver.settings import Settings
-from mooring.client.client_factory import in_process_client
-from mooring.client.contract import Client
-from mooring.client.errors import ForbiddenError
-from mooring.client.leader_election import LeaseTimings
-from mooring.client.writes import Patch, Target
-from mooring.cluster.embedded import embedded
-from mooring.cluster.leader_process import (
+from moorage.api.codec import decode_tree
+from moorage.api.coordination import Lease
+from moorage.api.core import Pod
+from moorage.api.gates import Gates
+from moorage.apiserver.server import assembled
+from moorage.apiserver.settings import Settings
+from moorage.client.client_factory import in_process_client
+from moorage.client.contract import Client
+from moorage.client.errors import ForbiddenError
+from moorage.client.leader_election import LeaseTimings
+from moorage.client.writes import Patch, Target
+from moorage.cluster.embedded import embedded
+from moorage.cluster.leader_process import (
     LeaderLease,
     LeaseLostError,
     check_connection,
     run_as_leader,
 )
-from mooring.cluster.programs import ControllerProgram, ProgramContext, SchedulerProgram
+from moorage.cluster.programs import ControllerProgram, ProgramContext, SchedulerProgram
 from tests.client.servers import until
 
 AROUND = ProgramContext()

@@ -15,26 +15,26 @@ from typing import Any
 
 import pytest
 
-from mooring.api.apps import DaemonSet, Deployment
-from mooring.api.batch import Job
-from mooring.api.catalogue import SERVED
-from mooring.api.codec import decode_tree
-from mooring.api.core import Namespace, Node, Pod, ResourceQuota
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
+from moorage.api.apps import DaemonSet, Deployment
+from moorage.api.batch import Job
+from moorage.api.catalogue import SERVED
+from moorage.api.codec import decode_tree
+from moorage.api.core import Namespace, Node, Pod, ResourceQuota
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import (
     DeviceClass,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from mooring.client.contract import Request
-from mooring.client.errors import NotFoundError
-from mooring.client.writes import Create, Delete, Target
-from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import ProgramContext
-from mooring.kit.bulkhead import Fault
-from mooring.store.contract import Store
-from mooring.store.memory import open_memory
+from moorage.client.contract import Request
+from moorage.client.errors import NotFoundError
+from moorage.client.writes import Create, Delete, Target
+from moorage.cluster.embedded import EmbeddedCluster, embedded
+from moorage.cluster.programs import ProgramContext
+from moorage.kit.bulkhead import Fault
+from moorage.store.contract import Store
+from moorage.store.memory import open_memory
 from soak._malformed import SAMPLES, malformed
 
 NUMBER = 12

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.server import assembled
-from mooring.apiserver.settings import Settings
-from mooring.client.client_factory import in_process_client
-from mooring.client.informer_factory import InformerFactory
-from mooring.client.writes import Create
-from mooring.cluster.metrics_exporter import ExporterSettings, MetricsProgram
-from mooring.cluster.programs import ProgramContext
-from mooring.cluster.snapshot_passes import IDLE_S, INTERVAL_S, SnapshotPasses
-from mooring.hardware import Catalogue
-from mooring.kit.clock import EPOCH, LoopClock, run_simulated
-from mooring.validation.strategy import Context
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.server import assembled
+from moorage.apiserver.settings import Settings
+from moorage.client.client_factory import in_process_client
+from moorage.client.informer_factory import InformerFactory
+from moorage.client.writes import Create
+from moorage.cluster.metrics_exporter import ExporterSettings, MetricsProgram
+from moorage.cluster.programs import ProgramContext
+from moorage.cluster.snapshot_passes import IDLE_S, INTERVAL_S, SnapshotPasses
+from moorage.hardware import Catalogue
+from moorage.kit.clock import EPOCH, LoopClock, run_simulated
+from moorage.validation.strategy import Context
 from tests.client.servers import until
 
 CONTEXT = Context(gates=Gates.parse(), now=Timestamp(EPOCH))
@@ -40,17 +40,17 @@ def test_it_counts_what_is_there_and_what_comes(tmp_path: Path) -> None:
                 pages["/metrics"] for pages in (program.metrics_pages, program.openmetrics_pages)
             )
             assert program.troubles
-            assert "mooring_devices" not in page()
+            assert "moorage_devices" not in page()
             task = asyncio.create_task(program.run())
             await until(lambda: not program.troubles)
             fleet = Catalogue().fleet("dgx-h100")
             for each in (*fleet.nodes, *fleet.classes, *fleet.slices):
                 await client.write(Create(each))
-            sample = 'mooring_devices{driver="gpu.nvidia.com",node="dgx-h100-0",state="free"} 8'
+            sample = 'moorage_devices{driver="gpu.nvidia.com",node="dgx-h100-0",state="free"} 8'
             await until(lambda: sample in page())
-            assert 'mooring_exporter_objects{kind="Node"} 1\n' in page()
+            assert 'moorage_exporter_objects{kind="Node"} 1\n' in page()
             assert openpage().endswith("# EOF\n")
-            assert "# TYPE mooring_exporter_passes counter\n" in openpage()
+            assert "# TYPE moorage_exporter_passes counter\n" in openpage()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.http.messages import Request, Response
-from mooring.apiserver.server import assembled
-from mooring.apiserver.settings import Auditing, Settings
-from mooring.cluster.metrics_exporter import MetricsProgram
-from mooring.cluster.node import NodeSettings, node_program
-from mooring.cluster.programs import ControllerProgram, ProgramContext, SchedulerProgram
-from mooring.kit.clock import EPOCH
-from mooring.validation.strategy import Context
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.http.messages import Request, Response
+from moorage.apiserver.server import assembled
+from moorage.apiserver.settings import Auditing, Settings
+from moorage.cluster.metrics_exporter import MetricsProgram
+from moorage.cluster.node import NodeSettings, node_program
+from moorage.cluster.programs import ControllerProgram, ProgramContext, SchedulerProgram
+from moorage.kit.clock import EPOCH
+from moorage.validation.strategy import Context
 from reference.metrics import OURS, metrics_pages
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"

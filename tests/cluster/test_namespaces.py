@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import ConfigMap, Namespace, Pod, Secret
-from mooring.api.core.namespace import RemainingContent
-from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta
-from mooring.client.contract import Request, Response
-from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.namespace_deleter import discover, empty_namespace
-from mooring.client.writes import Create, Delete, Patch, Target
-from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.leader_process import empties_namespaces
-from mooring.cluster.programs import ProgramContext
-from mooring.kit.clock import LoopClock, run_simulated
-from mooring.store.memory import open_memory
+from moorage.api.core import ConfigMap, Namespace, Pod, Secret
+from moorage.api.core.namespace import RemainingContent
+from moorage.api.gates import Gates
+from moorage.api.meta import ObjectMeta
+from moorage.client.contract import Request, Response
+from moorage.client.errors import ClientError, NotFoundError
+from moorage.client.namespace_deleter import discover, empty_namespace
+from moorage.client.writes import Create, Delete, Patch, Target
+from moorage.cluster.embedded import EmbeddedCluster, embedded
+from moorage.cluster.leader_process import empties_namespaces
+from moorage.cluster.programs import ProgramContext
+from moorage.kit.clock import LoopClock, run_simulated
+from moorage.store.memory import open_memory
 
 NAME = "team"
 

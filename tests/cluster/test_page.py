@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from mooring.api.core import Namespace
-from mooring.api.meta import ObjectMeta
-from mooring.api.rbac import (
+from moorage.api.core import Namespace
+from moorage.api.meta import ObjectMeta
+from moorage.api.rbac import (
     ClusterRole,
     ClusterRoleBinding,
     PolicyRule,
@@ -21,21 +21,21 @@ from mooring.api.rbac import (
     RoleRef,
     Subject,
 )
-from mooring.api.resource.v1 import DeviceClass
-from mooring.apiserver.audit import DEFAULT_POLICY, Rotation
-from mooring.apiserver.auth.credentials import ADMIN
-from mooring.apiserver.auth.users import User, read_tokens
-from mooring.apiserver.http.app import PEER
-from mooring.apiserver.http.messages import Request, Response
-from mooring.apiserver.server import Assembled, assembled
-from mooring.apiserver.settings import Auditing, Settings
-from mooring.cli.ui import fetch_link
-from mooring.client.client_factory import RestConfig, in_process_client
-from mooring.client.errors import UnauthorizedError
-from mooring.client.writes import Create
-from mooring.cluster.page import page_beside
-from mooring.web.fleet import read_fleet
-from mooring.web.page import Page
+from moorage.api.resource.v1 import DeviceClass
+from moorage.apiserver.audit import DEFAULT_POLICY, Rotation
+from moorage.apiserver.auth.credentials import ADMIN
+from moorage.apiserver.auth.users import User, read_tokens
+from moorage.apiserver.http.app import PEER
+from moorage.apiserver.http.messages import Request, Response
+from moorage.apiserver.server import Assembled, assembled
+from moorage.apiserver.settings import Auditing, Settings
+from moorage.cli.ui import fetch_link
+from moorage.client.client_factory import RestConfig, in_process_client
+from moorage.client.errors import UnauthorizedError
+from moorage.client.writes import Create
+from moorage.cluster.page import page_beside
+from moorage.web.fleet import read_fleet
+from moorage.web.page import Page
 from tests.web.fleets import machine, told, waiting
 
 TOKENS = read_tokens("root,root,1,system:masters\nann,ann,2\nbob,bob,3\n")

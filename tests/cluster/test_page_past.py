@@ -12,23 +12,23 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import Pod
-from mooring.api.core.pod import Container, PodSpec
-from mooring.api.resource.v1 import DeviceClass
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth.credentials import ADMIN
-from mooring.apiserver.http.app import PEER
-from mooring.apiserver.server import Assembled, assembled
-from mooring.apiserver.settings import Settings
-from mooring.client.client_factory import in_process_client
-from mooring.client.contract import Client
-from mooring.client.writes import Create, Delete, Target
-from mooring.cluster.page import page_beside
-from mooring.store.contract import Store
-from mooring.store.etcd import open_etcd
-from mooring.store.memory import MemoryStore
-from mooring.web import store_past
-from mooring.web.fleet import read_fleet
+from moorage.api.core import Pod
+from moorage.api.core.pod import Container, PodSpec
+from moorage.api.resource.v1 import DeviceClass
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth.credentials import ADMIN
+from moorage.apiserver.http.app import PEER
+from moorage.apiserver.server import Assembled, assembled
+from moorage.apiserver.settings import Settings
+from moorage.client.client_factory import in_process_client
+from moorage.client.contract import Client
+from moorage.client.writes import Create, Delete, Target
+from moorage.cluster.page import page_beside
+from moorage.store.contract import Store
+from moorage.store.etcd import open_etcd
+from moorage.store.memory import MemoryStore
+from moorage.web import store_past
+from moorage.web.fleet import read_fleet
 from tests.cluster.test_page import OBJECTS, TOKENS, Cluster, _roles, meta
 from tests.store.etcdserver import find_etcd, running_etcd
 from tests.web.fleets import machine, told

@@ -76,7 +76,7 @@ def test_a_step_that_differs_says_where(tmp_path: Path) -> None:
     assert first == EQUAL
     assert isinstance(second, Mismatch)
     text = "\n".join(second.differences)
-    assert text.startswith("answer: Kubernetes null, Mooring {")
+    assert text.startswith("answer: Kubernetes null, Moorage {")
     assert "resourceclaims/c/spec/devices/requests[0]/exactly/deviceClassName" in text
 
 

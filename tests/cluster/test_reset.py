@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mooring.cli.main import moor
-from mooring.cluster.node import held
-from mooring.cluster.reset import ResetError, found, reset_cluster
-from mooring.cluster.state_folder import StateFolder, short_path
-from mooring.node.runtime.contract import ContainerId, ContainerSpec
-from mooring.node.runtime.process import ProcessRuntime
-from mooring.store.sqlite.database import Folder
+from moorage.cli.main import moor
+from moorage.cluster.node import held
+from moorage.cluster.reset import ResetError, found, reset_cluster
+from moorage.cluster.state_folder import StateFolder, short_path
+from moorage.node.runtime.contract import ContainerId, ContainerSpec
+from moorage.node.runtime.process import ProcessRuntime
+from moorage.store.sqlite.database import Folder
 
 
 @pytest.fixture

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.coordination import Lease
-from mooring.api.core import Namespace, Node, Pod
-from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
-from mooring.api.timestamp import Timestamp
-from mooring.client.writes import Delete, RecordEvent, Target, Update
-from mooring.cluster.overview import count_objects
-from mooring.cluster.simulation import SIMULATED, SimulatedMachines, SimulatedPods, fleets_of
-from mooring.controllers.controller import Lookup, WriteRefused
-from mooring.node.runtime.sim import End, end_of
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.coordination import Lease
+from moorage.api.core import Namespace, Node, Pod
+from moorage.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
+from moorage.api.timestamp import Timestamp
+from moorage.client.writes import Delete, RecordEvent, Target, Update
+from moorage.cluster.overview import count_objects
+from moorage.cluster.simulation import SIMULATED, SimulatedMachines, SimulatedPods, fleets_of
+from moorage.controllers.controller import Lookup, WriteRefused
+from moorage.node.runtime.sim import End, end_of
 from tests.controllers.late import Late
 from tests.controllers.model import Model
 from tests.controllers.settling import Settling
@@ -475,7 +475,7 @@ def test_how_long_a_program_runs(command: list[str], policy: str, end: End | Non
 
 
 def test_an_annotation_says_how_long_and_how_it_ends() -> None:
-    notes = {"mooring.dev/runs-for": "90s", "mooring.dev/exits-with": "7"}
+    notes = {"moorage.dev/runs-for": "90s", "moorage.dev/exits-with": "7"}
     spec = {"containers": [{"name": "c"}], "restartPolicy": "Never"}
     value = made(Pod, "p", "default", metadata={"annotations": notes}, spec=spec)
     assert end_of(value) == End(90, 7)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mooring.cel.lang.metering import ExpressionWork
-from mooring.cluster.slow_expressions import SHOWN_MAX, read_slow_expressions
-from mooring.kit.metrics import exposition
-from mooring.scheduler.live.metrics import GaugeSources, Metrics
+from moorage.cel.lang.metering import ExpressionWork
+from moorage.cluster.slow_expressions import SHOWN_MAX, read_slow_expressions
+from moorage.kit.metrics import exposition
+from moorage.scheduler.live.metrics import GaugeSources, Metrics
 
 
 def page(**works: ExpressionWork) -> str:
@@ -40,6 +40,6 @@ def test_few_are_shown_each_in_a_short_line() -> None:
 
 
 def test_a_page_of_something_else_has_none() -> None:
-    odd = 'mooring_cel_expression_seconds{expression="x"} many\n'
+    odd = 'moorage_cel_expression_seconds{expression="x"} many\n'
     for text in ("", "<html>", "a 1\n", odd):
         assert read_slow_expressions(text) == ()

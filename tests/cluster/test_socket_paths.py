@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cluster import state_folder
-from mooring.cluster.state_folder import (
+from moorage.cluster import state_folder
+from moorage.cluster.state_folder import (
     LENGTH_MAX,
     ShortPathError,
     link_of,

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from mooring.api.authentication import TokenReview, TokenReviewStatus, UserInfo
-from mooring.api.authorization import SubjectAccessReviewStatus
-from mooring.apiserver.auth.users import read_tokens
-from mooring.apiserver.server import Assembled, assembled
-from mooring.apiserver.settings import Settings
-from mooring.client.client_factory import in_process_client
-from mooring.client.errors import ClientError, UnavailableError
-from mooring.cluster import status_access
-from mooring.cluster.status_access import StatusAccess, StatusUser, bearer_token, certificate_user
-from mooring.cluster.status_server import (
+from moorage.api.authentication import TokenReview, TokenReviewStatus, UserInfo
+from moorage.api.authorization import SubjectAccessReviewStatus
+from moorage.apiserver.auth.users import read_tokens
+from moorage.apiserver.server import Assembled, assembled
+from moorage.apiserver.settings import Settings
+from moorage.client.client_factory import in_process_client
+from moorage.client.errors import ClientError, UnavailableError
+from moorage.cluster import status_access
+from moorage.cluster.status_access import StatusAccess, StatusUser, bearer_token, certificate_user
+from moorage.cluster.status_server import (
     ListenAddress,
     StatusPages,
     StatusTls,
@@ -29,7 +29,7 @@ from mooring.cluster.status_server import (
     prefers_openmetrics,
     serving,
 )
-from mooring.kit.bulkhead import Fault
+from moorage.kit.bulkhead import Fault
 
 LOOPBACK = ListenAddress("127.0.0.1", 0)
 SECRET = 'kube_pod{pod="secret"} 1\n'

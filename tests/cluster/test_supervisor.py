@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cluster import supervisor as supervisor_module
-from mooring.cluster.state_folder import (
+from moorage.cluster import supervisor as supervisor_module
+from moorage.cluster.state_folder import (
     ClusterState,
     FolderError,
     LogFile,
     ProcessState,
     StateFolder,
 )
-from mooring.cluster.supervisor import PartSpec, ProcessFailedError, ProcessSpec, Supervisor
+from moorage.cluster.supervisor import PartSpec, ProcessFailedError, ProcessSpec, Supervisor
 from tests.client.servers import until
 
 PYTHON = (sys.executable, "-c")

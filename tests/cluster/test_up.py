@@ -14,22 +14,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mooring.api.apps import Deployment
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.errors import ClientError
-from mooring.client.writes import Create
-from mooring.cluster.state_folder import StateFolder
+from moorage.api.apps import Deployment
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.errors import ClientError
+from moorage.client.writes import Create
+from moorage.cluster.state_folder import StateFolder
 
 WAIT_S = 60.0
 REQUESTS = [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]
 
 
 def moor(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mooring.cli.main", *arguments]
+    command = [sys.executable, "-m", "moorage.cli.main", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cluster.cluster_processes import ClusterPlan, cluster_processes, server_process
+from moorage.cluster.cluster_processes import ClusterPlan, cluster_processes, server_process
 
 
 @pytest.mark.parametrize(

@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.api.core.pod import Pod
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import ResourceClaimTemplate, ResourceClaimTemplateSpec
-from mooring.api.timestamp import Timestamp
-from mooring.client.errors import ForbiddenError
-from mooring.client.writes import Apply, Create, Delete, Patch, Update
-from mooring.cluster.programs import (
+from moorage.api.core.pod import Pod
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import ResourceClaimTemplate, ResourceClaimTemplateSpec
+from moorage.api.timestamp import Timestamp
+from moorage.client.errors import ForbiddenError
+from moorage.client.writes import Apply, Create, Delete, Patch, Update
+from moorage.cluster.programs import (
     ControllerProgram,
     ProgramContext,
     SchedulerProgram,
     run_all,
     shared_informers,
 )
-from mooring.scheduler.live import SchedulerConfig
+from moorage.scheduler.live import SchedulerConfig
 from tests.cluster.model_server import ModelServer
 from tests.scheduler.makers import node
 from tests.scheduler.scenes import NOW, claim, device_class, slice_of, user

@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from mooring.client.contract import ObjectList
-from mooring.client.errors import ClientError
-from mooring.client.indexer import Indexer, ObjectKey
-from mooring.client.writes import Apply, Create, Delete, Patch, RecordEvent, Update
-from mooring.controllers.controller import Controller, ObjectChange
-from mooring.controllers.reconciler import Reconciler
+from moorage.client.contract import ObjectList
+from moorage.client.errors import ClientError
+from moorage.client.indexer import Indexer, ObjectKey
+from moorage.client.writes import Apply, Create, Delete, Patch, RecordEvent, Update
+from moorage.controllers.controller import Controller, ObjectChange
+from moorage.controllers.reconciler import Reconciler
 from tests.controllers.model import Model, RefusedError
 from tests.controllers.scenes import NOW
 

@@ -13,14 +13,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core.namespace import Binding
-from mooring.api.core.pod import FAILED, POD_SCHEDULED, SUCCEEDED, Pod, PodCondition
-from mooring.api.meta import ObjectMeta
-from mooring.api.timestamp import Timestamp
-from mooring.client.indexer import Indexer, object_key
-from mooring.client.writes import Apply, Create, Delete, Patch, RecordEvent, Target, Update, Write
-from mooring.controllers.controller import Lookup, ObjectChange, WriteRefused
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.core.namespace import Binding
+from moorage.api.core.pod import FAILED, POD_SCHEDULED, SUCCEEDED, Pod, PodCondition
+from moorage.api.meta import ObjectMeta
+from moorage.api.timestamp import Timestamp
+from moorage.client.indexer import Indexer, object_key
+from moorage.client.writes import Apply, Create, Delete, Patch, RecordEvent, Target, Update, Write
+from moorage.controllers.controller import Lookup, ObjectChange, WriteRefused
 
 GRACE_S = 30
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"

@@ -7,23 +7,23 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree
-from mooring.api.core.pod import Pod
-from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta, OwnerReference
-from mooring.api.resource.v1 import (
+from moorage.api.codec import decode_tree
+from moorage.api.core.pod import Pod
+from moorage.api.gates import Gates
+from moorage.api.meta import ObjectMeta, OwnerReference
+from moorage.api.resource.v1 import (
     DeviceTaintRule,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from mooring.api.scheduling import PodGroup
-from mooring.api.timestamp import Timestamp
-from mooring.client.indexer import Indexer, ObjectKey, object_key
-from mooring.client.writes import Delete, Patch, RecordEvent, Target
-from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
-from mooring.controllers.resource_claim_releases import ClaimReleaseController
-from mooring.controllers.resource_claims import GroupClaimController, PodClaimController
+from moorage.api.scheduling import PodGroup
+from moorage.api.timestamp import Timestamp
+from moorage.client.indexer import Indexer, ObjectKey, object_key
+from moorage.client.writes import Delete, Patch, RecordEvent, Target
+from moorage.controllers.controller import Answers, Controller, ObjectChange, Step
+from moorage.controllers.resource_claim_releases import ClaimReleaseController
+from moorage.controllers.resource_claims import GroupClaimController, PodClaimController
 from tests.claims import parts
 from tests.controllers.model import Model
 from tests.controllers.settling import Settling

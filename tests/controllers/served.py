@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.catalogue import SERVED
-from mooring.api.codec import decode_tree, to_tree
-from mooring.client.indexer import object_key
-from mooring.client.writes import Create, Delete, Patch, RecordEvent, Target, Update, Write
-from mooring.controllers.controller import Lookup, ObjectChange
+from moorage.api.catalogue import SERVED
+from moorage.api.codec import decode_tree, to_tree
+from moorage.client.indexer import object_key
+from moorage.client.writes import Create, Delete, Patch, RecordEvent, Target, Update, Write
+from moorage.controllers.controller import Lookup, ObjectChange
 from tests.apiserver.client import MERGE_PATCH, Client, Reply
 from tests.controllers.model import Model, RefusedError
 from tests.controllers.things import NOW

@@ -15,10 +15,10 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from mooring.api.timestamp import Timestamp
-from mooring.client.indexer import Indexer, ObjectKey
-from mooring.client.writes import Create, Write
-from mooring.controllers.controller import (
+from moorage.api.timestamp import Timestamp
+from moorage.client.indexer import Indexer, ObjectKey
+from moorage.client.writes import Create, Write
+from moorage.controllers.controller import (
     Answers,
     Controller,
     Lookup,
@@ -27,7 +27,7 @@ from mooring.controllers.controller import (
     Step,
     WriteRefused,
 )
-from mooring.controllers.plan_steps import RefusedWrites, SortedSteps, WriteChain, sort_steps
+from moorage.controllers.plan_steps import RefusedWrites, SortedSteps, WriteChain, sort_steps
 from tests.controllers.model import Model, RefusedError
 
 PLANS_MAX = 100_000

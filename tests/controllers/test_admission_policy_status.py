@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.admissionregistration import ValidatingAdmissionPolicy, Validation
-from mooring.controllers.admission_policy_status import AdmissionPolicyStatusController
+from moorage.api.admissionregistration import ValidatingAdmissionPolicy, Validation
+from moorage.controllers.admission_policy_status import AdmissionPolicyStatusController
 from tests.controllers.things import World, thing
 
 

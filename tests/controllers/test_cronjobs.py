@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.batch import CronJob, Job, JobCondition
-from mooring.client.writes import Update
-from mooring.controllers.cronjobs import CronJobController
-from mooring.kit.cron_schedule import CronError, find_zone, parse_schedule
+from moorage.api.batch import CronJob, Job, JobCondition
+from moorage.client.writes import Update
+from moorage.controllers.cronjobs import CronJobController
+from moorage.kit.cron_schedule import CronError, find_zone, parse_schedule
 from tests.controllers.things import NOW, World, template, thing
 
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.apps import DaemonSet
-from mooring.api.core import Node, Pod, Taint
-from mooring.controllers.daemonsets import DaemonSetController, node_of_daemon
+from moorage.api.apps import DaemonSet
+from moorage.api.core import Node, Pod, Taint
+from moorage.controllers.daemonsets import DaemonSetController, node_of_daemon
 from tests.controllers.things import World, node, template, thing
 
 

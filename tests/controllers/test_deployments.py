@@ -9,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.apps import Deployment, ReplicaSet
-from mooring.api.core import Pod
-from mooring.controllers.controller import WriteRefused
-from mooring.controllers.deployment_rollout import (
+from moorage.api.apps import Deployment, ReplicaSet
+from moorage.api.core import Pod
+from moorage.controllers.controller import WriteRefused
+from moorage.controllers.deployment_rollout import (
     RolloutBounds,
     SizedReplicaSet,
     bounds_of,
     rolled,
     scaled,
 )
-from mooring.controllers.deployments import DeploymentController
-from mooring.controllers.garbage_collector import GarbageCollector
-from mooring.controllers.replicasets import ReplicaSetController
+from moorage.controllers.deployments import DeploymentController
+from moorage.controllers.garbage_collector import GarbageCollector
+from moorage.controllers.replicasets import ReplicaSetController
 from tests.controllers.things import World, deployment, replica_set
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.core.pod import Pod
-from mooring.api.gates import Gates
-from mooring.api.meta import Condition
-from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from mooring.client.writes import Delete, Patch, Target
-from mooring.controllers.device_taint_eviction import DeviceTaintEvictionController
-from mooring.controllers.metrics import TaintMetrics
-from mooring.kit.metrics import exposition
+from moorage.api.codec import decode_tree
+from moorage.api.core.pod import Pod
+from moorage.api.gates import Gates
+from moorage.api.meta import Condition
+from moorage.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from moorage.client.writes import Delete, Patch, Target
+from moorage.controllers.device_taint_eviction import DeviceTaintEvictionController
+from moorage.controllers.metrics import TaintMetrics
+from moorage.kit.metrics import exposition
 from tests.claims.parts import BY_NAME, BY_TEMPLATE
 from tests.controllers.scenes import (
     ALL,

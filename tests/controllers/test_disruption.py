@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.core import Pod
-from mooring.api.policy import PodDisruptionBudget
-from mooring.client.writes import Update
-from mooring.controllers.disruption import DisruptionController
-from mooring.controllers.replicasets import ReplicaSetController
+from moorage.api.core import Pod
+from moorage.api.policy import PodDisruptionBudget
+from moorage.client.writes import Update
+from moorage.controllers.disruption import DisruptionController
+from moorage.controllers.replicasets import ReplicaSetController
 from tests.controllers.things import World, counted_reads, later, replica_set, thing
 
 

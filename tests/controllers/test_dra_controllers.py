@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mooring.api.gates import Gates
-from mooring.controllers.controller_manager import dra_controllers
-from mooring.controllers.metrics import DraMetrics
-from mooring.kit.metrics import exposition
+from moorage.api.gates import Gates
+from moorage.controllers.controller_manager import dra_controllers
+from moorage.controllers.metrics import DraMetrics
+from moorage.kit.metrics import exposition
 from tests.claims.parts import BY_TEMPLATE
 from tests.controllers.scenes import Scene, pod, rule, slice_of, template
 

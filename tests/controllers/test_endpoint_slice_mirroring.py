@@ -6,11 +6,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.core.service import Endpoints, Service
-from mooring.api.discovery import EndpointSlice
-from mooring.client.writes import Update
-from mooring.controllers.endpoint_slice_mirroring import EndpointSliceMirroringController
-from mooring.controllers.endpoint_slices import EndpointSliceController
+from moorage.api.core.service import Endpoints, Service
+from moorage.api.discovery import EndpointSlice
+from moorage.client.writes import Update
+from moorage.controllers.endpoint_slice_mirroring import EndpointSliceMirroringController
+from moorage.controllers.endpoint_slices import EndpointSliceController
 from tests.controllers.things import World, thing
 
 PORTS = [{"name": "db", "port": 5432, "protocol": "TCP"}]

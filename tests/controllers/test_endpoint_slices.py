@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.core import Pod, Service
-from mooring.api.discovery import EndpointSlice
-from mooring.controllers.endpoint_slices import ENDPOINTS_MAX, EndpointSliceController
+from moorage.api.core import Pod, Service
+from moorage.api.discovery import EndpointSlice
+from moorage.controllers.endpoint_slices import ENDPOINTS_MAX, EndpointSliceController
 from tests.controllers.things import World, node, thing
 
 

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.apps import ReplicaSet
-from mooring.api.core import ConfigMap, Pod
-from mooring.api.meta import OwnerReference
-from mooring.client.writes import Delete, Target
-from mooring.controllers.controller import Lookup, ObjectChange
-from mooring.controllers.controller_ref_manager import reference_to
-from mooring.controllers.garbage_collector import GarbageCollector, plan
-from mooring.controllers.replicasets import ReplicaSetController
+from moorage.api.apps import ReplicaSet
+from moorage.api.core import ConfigMap, Pod
+from moorage.api.meta import OwnerReference
+from moorage.client.writes import Delete, Target
+from moorage.controllers.controller import Lookup, ObjectChange
+from moorage.controllers.controller_ref_manager import reference_to
+from moorage.controllers.garbage_collector import GarbageCollector, plan
+from moorage.controllers.replicasets import ReplicaSetController
 from tests.controllers.things import NOW, World, replica_set, thing
 
 HELD = "example.com/held"

@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.batch import Job
-from mooring.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
-from mooring.api.scheduling import PodGroup, Workload
-from mooring.controllers.garbage_collector import GarbageCollector
-from mooring.controllers.job_tracking import read_indexes, write_indexes
-from mooring.controllers.jobs import JobController
-from mooring.controllers.pod_gc import TTLAfterFinishedController
+from moorage.api.batch import Job
+from moorage.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
+from moorage.api.scheduling import PodGroup, Workload
+from moorage.controllers.garbage_collector import GarbageCollector
+from moorage.controllers.job_tracking import read_indexes, write_indexes
+from moorage.controllers.jobs import JobController
+from moorage.controllers.pod_gc import TTLAfterFinishedController
 from tests.controllers.things import World, template, thing
 
 

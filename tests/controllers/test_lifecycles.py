@@ -17,16 +17,16 @@ import pytest
 from msgspec.structs import replace
 
 from conformance._recordings import Names
-from mooring.api.catalogue import CATALOGUE, to_hub
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import DeviceTaintRule, ResourceClaim
-from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
-from mooring.client.writes import Create, Delete, Patch, Target
-from mooring.controllers.device_taint_eviction import DeviceTaintEvictionController
-from mooring.controllers.pool_status import PoolStatusRequestController
+from moorage.api.catalogue import CATALOGUE, to_hub
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import DeviceTaintRule, ResourceClaim
+from moorage.api.resource.v1alpha3 import ResourcePoolStatusRequest
+from moorage.client.writes import Create, Delete, Patch, Target
+from moorage.controllers.device_taint_eviction import DeviceTaintEvictionController
+from moorage.controllers.pool_status import PoolStatusRequestController
 from tests.controllers.scenes import ALL, Owners, Scene
 from tests.corpus import corpus
 

@@ -13,12 +13,12 @@ import pytest
 from msgspec.structs import replace
 
 from conformance._recordings import Names
-from mooring.api.core import Node
-from mooring.api.meta import ObjectMeta
-from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup
-from mooring.controllers.controller_manager import workload_controllers
-from mooring.controllers.device_taint_eviction import DeviceTaintEvictionController
-from mooring.controllers.pool_status import PoolStatusRequestController
+from moorage.api.core import Node
+from moorage.api.meta import ObjectMeta
+from moorage.api.scheduling import PROTECTION_FINALIZER, PodGroup
+from moorage.controllers.controller_manager import workload_controllers
+from moorage.controllers.device_taint_eviction import DeviceTaintEvictionController
+from moorage.controllers.pool_status import PoolStatusRequestController
 from tests.controllers.scenes import ALL, Scene
 from tests.controllers.test_lifecycles import BETTER, SCENARIOS, Replay, _without, ours, theirs
 from tests.corpus import corpus

@@ -7,23 +7,23 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Event, Pod
-from mooring.api.gates import Gates
-from mooring.api.resource.v1 import (
+from moorage.api.codec import decode_tree
+from moorage.api.core import Event, Pod
+from moorage.api.gates import Gates
+from moorage.api.resource.v1 import (
     DeviceTaintRule,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
-from mooring.client.api_client import ApiClient
-from mooring.client.in_process import InProcessTransport
-from mooring.client.informer_factory import InformerFactory
-from mooring.client.writes import Create, Delete, Patch, Target, Update
-from mooring.controllers.controller_manager import ControllerManager, dra_controllers
-from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
-from mooring.kit.metrics import exposition
+from moorage.api.resource.v1alpha3 import ResourcePoolStatusRequest
+from moorage.client.api_client import ApiClient
+from moorage.client.in_process import InProcessTransport
+from moorage.client.informer_factory import InformerFactory
+from moorage.client.writes import Create, Delete, Patch, Target, Update
+from moorage.controllers.controller_manager import ControllerManager, dra_controllers
+from moorage.controllers.metrics import DraMetrics, WorkQueuesMetrics
+from moorage.kit.metrics import exposition
 from tests.client.servers import Breaking, embedded, until
 
 DRIVER = "dra.example.com"

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from mooring.api.coordination import Lease
-from mooring.api.core import Node, Pod
-from mooring.controllers.controller import WriteRefused
-from mooring.controllers.node_lifecycle import (
+from moorage.api.coordination import Lease
+from moorage.api.core import Node, Pod
+from moorage.controllers.controller import WriteRefused
+from moorage.controllers.node_lifecycle import (
     LEASES,
     NodeLifecycleController,
     TaintEvictionController,
 )
-from mooring.controllers.pod_control import is_true
+from moorage.controllers.pod_control import is_true
 from tests.controllers.things import NOW, World, later, thing
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"

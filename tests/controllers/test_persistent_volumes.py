@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim, Pod
-from mooring.controllers.ephemeral_volumes import EphemeralVolumeController
-from mooring.controllers.persistent_volumes import PersistentVolumeBinder
-from mooring.controllers.volume_protection import ClaimProtection, VolumeProtection
+from moorage.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from moorage.controllers.ephemeral_volumes import EphemeralVolumeController
+from moorage.controllers.persistent_volumes import PersistentVolumeBinder
+from moorage.controllers.volume_protection import ClaimProtection, VolumeProtection
 from tests.controllers.things import World, node, thing
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import ConfigMap, Namespace, Node, Pod, ServiceAccount
-from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup
-from mooring.controllers.controller import Lookup
-from mooring.controllers.namespaces import RootCAPublisher, ServiceAccountController
-from mooring.controllers.pod_gc import PodGCController
-from mooring.controllers.pod_groups import PodGroupProtection
+from moorage.api.core import ConfigMap, Namespace, Node, Pod, ServiceAccount
+from moorage.api.scheduling import PROTECTION_FINALIZER, PodGroup
+from moorage.controllers.controller import Lookup
+from moorage.controllers.namespaces import RootCAPublisher, ServiceAccountController
+from moorage.controllers.pod_gc import PodGCController
+from moorage.controllers.pod_groups import PodGroupProtection
 from tests.controllers.things import NOW, World, later, node, thing
 
 

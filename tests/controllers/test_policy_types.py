@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.admissionregistration import ValidatingAdmissionPolicy
-from mooring.api.apiextensions import CustomResourceDefinition
-from mooring.api.codec import decode_tree
-from mooring.controllers.admission_policy_status import KINDS_MAX, type_warnings
+from moorage.api.admissionregistration import ValidatingAdmissionPolicy
+from moorage.api.apiextensions import CustomResourceDefinition
+from moorage.api.codec import decode_tree
+from moorage.controllers.admission_policy_status import KINDS_MAX, type_warnings
 
 DEPLOYMENTS = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"]}
 WIDGETS = {"apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["widgets"]}

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.documents import KUBERNETES, read
-from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta
-from mooring.api.object_reader import read_document
-from mooring.api.resource.v1 import DeviceTaintRule, ResourceClaim, ResourceSlice
-from mooring.api.resource.v1alpha3 import PoolStatus, ResourcePoolStatusRequest
-from mooring.client.writes import Delete, Target
-from mooring.controllers.metrics import RequestMetrics
-from mooring.controllers.pool_status import PoolStatusRequestController
-from mooring.kit.metrics import exposition
-from mooring.validation.registry import defaulted_hub
-from mooring.validation.strategy import Context
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.documents import KUBERNETES, read
+from moorage.api.gates import Gates
+from moorage.api.meta import ObjectMeta
+from moorage.api.object_reader import read_document
+from moorage.api.resource.v1 import DeviceTaintRule, ResourceClaim, ResourceSlice
+from moorage.api.resource.v1alpha3 import PoolStatus, ResourcePoolStatusRequest
+from moorage.client.writes import Delete, Target
+from moorage.controllers.metrics import RequestMetrics
+from moorage.controllers.pool_status import PoolStatusRequestController
+from moorage.kit.metrics import exposition
+from moorage.validation.registry import defaulted_hub
+from moorage.validation.strategy import Context
 from tests.controllers.scenes import ALL, NOW, Scene, result, rule, slice_of
 from tests.corpus import corpus
 

@@ -8,18 +8,18 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import (
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import (
     POD_CLAIM_ANNOTATION,
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from mooring.api.scheduling import PodGroup
-from mooring.claims.reservations import is_pod_consumer, is_pod_done
-from mooring.client.writes import Delete, Patch, Target
-from mooring.controllers.controller import ObjectChange
-from mooring.controllers.resource_claim_releases import ClaimReleaseController
-from mooring.controllers.resource_claims import GroupClaimController, PodClaimController
+from moorage.api.scheduling import PodGroup
+from moorage.claims.reservations import is_pod_consumer, is_pod_done
+from moorage.client.writes import Delete, Patch, Target
+from moorage.controllers.controller import ObjectChange
+from moorage.controllers.resource_claim_releases import ClaimReleaseController
+from moorage.controllers.resource_claims import GroupClaimController, PodClaimController
 from tests.claims.parts import BY_NAME
 from tests.controllers.late import Late
 from tests.controllers.model import RefusedError

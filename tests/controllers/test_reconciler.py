@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.core.pod import Pod
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
-from mooring.api.timestamp import Timestamp
-from mooring.client.indexer import Indexer, ObjectKey
-from mooring.client.writes import Create, Patch, RecordEvent, RequeueAfter, Target, Update
-from mooring.controllers.controller import Answers, Controller, Lookup, ReconcileFailed, Step
-from mooring.controllers.reconciler import CONFLICTS_MAX, EXPECTATION_WAITS_MAX
-from mooring.controllers.resource_claims import PodClaimController
-from mooring.kit.bulkhead import Fault
+from moorage.api.core.pod import Pod
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
+from moorage.api.timestamp import Timestamp
+from moorage.client.indexer import Indexer, ObjectKey
+from moorage.client.writes import Create, Patch, RecordEvent, RequeueAfter, Target, Update
+from moorage.controllers.controller import Answers, Controller, Lookup, ReconcileFailed, Step
+from moorage.controllers.reconciler import CONFLICTS_MAX, EXPECTATION_WAITS_MAX
+from moorage.controllers.resource_claims import PodClaimController
+from moorage.kit.bulkhead import Fault
 from tests.claims.parts import BY_TEMPLATE
 from tests.controllers.late import Late, server_error
 from tests.controllers.scenes import ALL, named_claim, pod, template

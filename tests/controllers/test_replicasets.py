@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.apps import ReplicaSet
-from mooring.api.core import Pod
-from mooring.client.writes import Create, Patch, Target
-from mooring.controllers.controller import Answers, Lookup, Step, WriteRefused
-from mooring.controllers.replicasets import ReplicaSetController
+from moorage.api.apps import ReplicaSet
+from moorage.api.core import Pod
+from moorage.client.writes import Create, Patch, Target
+from moorage.controllers.controller import Answers, Lookup, Step, WriteRefused
+from moorage.controllers.replicasets import ReplicaSetController
 from tests.controllers.things import NOW, World, counted_reads, replica_set, thing
 
 

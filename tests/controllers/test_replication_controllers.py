@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mooring.api.core import Pod, PodTemplateSpec, ReplicationController, ReplicationControllerSpec
-from mooring.api.meta import ObjectMeta
-from mooring.controllers.replication_controllers import ReplicationControllerController
+from moorage.api.core import Pod, PodTemplateSpec, ReplicationController, ReplicationControllerSpec
+from moorage.api.meta import ObjectMeta
+from moorage.controllers.replication_controllers import ReplicationControllerController
 from tests.controllers.things import World
 
 

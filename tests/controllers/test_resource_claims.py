@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.core.pod import Pod
-from mooring.api.gates import Gates
-from mooring.api.resource.v1 import FINALIZER, ResourceClaim, ResourceClaimTemplate
-from mooring.api.scheduling import PodGroup
-from mooring.client.indexer import Indexer
-from mooring.client.writes import Apply, Create, Delete, RequeueAfter, Target, Update
-from mooring.controllers.controller import (
+from moorage.api.core.pod import Pod
+from moorage.api.gates import Gates
+from moorage.api.resource.v1 import FINALIZER, ResourceClaim, ResourceClaimTemplate
+from moorage.api.scheduling import PodGroup
+from moorage.client.indexer import Indexer
+from moorage.client.writes import Apply, Create, Delete, RequeueAfter, Target, Update
+from moorage.controllers.controller import (
     NO_ANSWERS,
     DeletedUIDs,
     Lookup,
     ReconcileFailed,
     WriteRefused,
 )
-from mooring.controllers.metrics import ClaimMetrics
-from mooring.controllers.resource_claim_entries import prepare
-from mooring.controllers.resource_claim_releases import UNSEEN_AGAIN_S, plan_claim
-from mooring.controllers.resource_claims import PodClaimController, plan_pod
-from mooring.kit.metrics import exposition
+from moorage.controllers.metrics import ClaimMetrics
+from moorage.controllers.resource_claim_entries import prepare
+from moorage.controllers.resource_claim_releases import UNSEEN_AGAIN_S, plan_claim
+from moorage.controllers.resource_claims import PodClaimController, plan_pod
+from moorage.kit.metrics import exposition
 from tests.claims import parts
 from tests.claims.parts import BY_NAME, BY_TEMPLATE
 from tests.controllers.scenes import ALL, Scene, group, named_claim, pod, template

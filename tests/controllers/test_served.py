@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.apps import DaemonSet, Deployment, ReplicaSet
-from mooring.api.batch import Job
-from mooring.api.core import Pod
-from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup, Workload
-from mooring.controllers.controller_manager import workload_controllers
+from moorage.api.apps import DaemonSet, Deployment, ReplicaSet
+from moorage.api.batch import Job
+from moorage.api.core import Pod
+from moorage.api.scheduling import PROTECTION_FINALIZER, PodGroup, Workload
+from moorage.controllers.controller_manager import workload_controllers
 from tests.apiserver.client import Client
 from tests.controllers.served import ServedModel
 from tests.controllers.settling import Settling

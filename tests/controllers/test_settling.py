@@ -7,13 +7,13 @@ from collections.abc import Iterable
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.core.pod import Pod, PodSpec
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.api.timestamp import Timestamp
-from mooring.client.indexer import Indexer, ObjectKey
-from mooring.client.writes import Apply, Create, Delete, Patch, RequeueAfter, Target, Update
-from mooring.controllers.controller import Answers, Controller, Lookup, ReconcileFailed, Step
+from moorage.api.core.pod import Pod, PodSpec
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.api.timestamp import Timestamp
+from moorage.client.indexer import Indexer, ObjectKey
+from moorage.client.writes import Apply, Create, Delete, Patch, RequeueAfter, Target, Update
+from moorage.controllers.controller import Answers, Controller, Lookup, ReconcileFailed, Step
 from tests.controllers.model import Model, RefusedError
 from tests.controllers.settling import Settling, settle
 

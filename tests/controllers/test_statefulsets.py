@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.apps import ControllerRevision, StatefulSet
-from mooring.api.core import PersistentVolumeClaim, Pod
-from mooring.api.core.pod import PodTemplateSpec
-from mooring.client.writes import Create
-from mooring.controllers.statefulsets import StatefulSetController
+from moorage.api.apps import ControllerRevision, StatefulSet
+from moorage.api.core import PersistentVolumeClaim, Pod
+from moorage.api.core.pod import PodTemplateSpec
+from moorage.client.writes import Create
+from moorage.controllers.statefulsets import StatefulSetController
 from tests.controllers.things import NOW, World, template, thing
 
 CLAIM = {

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.apps import DaemonSet, Deployment, ReplicaSet
-from mooring.api.batch import Job
-from mooring.api.core import Node, Pod
-from mooring.controllers.controller_manager import workload_controllers
-from mooring.controllers.garbage_collector import STRUCTS
+from moorage.api.apps import DaemonSet, Deployment, ReplicaSet
+from moorage.api.batch import Job
+from moorage.api.core import Node, Pod
+from moorage.controllers.controller_manager import workload_controllers
+from moorage.controllers.garbage_collector import STRUCTS
 from tests.controllers.test_daemonsets import daemon_set
 from tests.controllers.test_jobs import job
 from tests.controllers.things import World, deployment, node

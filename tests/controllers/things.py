@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree
-from mooring.api.core import Node, Pod, PodCondition
-from mooring.api.labels import Selector, SelectorFault, read_selector
-from mooring.api.meta import LabelSelector
-from mooring.api.timestamp import Timestamp
-from mooring.client.writes import Delete, Target, Update
-from mooring.controllers import stored_selectors
-from mooring.controllers.controller import Controller
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree
+from moorage.api.core import Node, Pod, PodCondition
+from moorage.api.labels import Selector, SelectorFault, read_selector
+from moorage.api.meta import LabelSelector
+from moorage.api.timestamp import Timestamp
+from moorage.client.writes import Delete, Target, Update
+from moorage.controllers import stored_selectors
+from moorage.controllers.controller import Controller
 from tests.controllers import settling
 from tests.controllers.model import Model
 from tests.controllers.settling import Settling

@@ -1,4 +1,4 @@
-"""Images for tests: a base made of this machine's Python, and Mooring's image on it.
+"""Images for tests: a base made of this machine's Python, and Moorage's image on it.
 
 No registry can be reached, so the base has what `python:3.11-slim` has of use here: a shell, Python
 with pip, and the libraries that both need.
@@ -20,7 +20,7 @@ from tests.deploy.manifests import ROOT
 from tests.node.runtime.podmans import NoPodmanError
 
 BASE = "localhost/python:test"
-IMAGE = "localhost/mooring:test"
+IMAGE = "localhost/moorage:test"
 APPLETS = ("sh", "cat", "chmod", "env", "id", "ls", "mkdir", "sleep", "touch")
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 STDLIB = f"usr/local/lib/python{sysconfig.get_python_version()}"
@@ -29,7 +29,7 @@ BUILD_S_MAX = 300
 
 
 def build_image(podman: list[str], folder: Path) -> None:
-    """Build Mooring's image as its Containerfile says, or raise NoPodmanError."""
+    """Build Moorage's image as its Containerfile says, or raise NoPodmanError."""
     if not (WHEELS / ".stamp").exists():
         raise NoPodmanError("the wheels of the image are not there")
     _run([*podman, "import", str(_base_archive(folder)), BASE])

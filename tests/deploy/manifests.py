@@ -11,13 +11,13 @@ from typing import Any
 
 import yaml
 
-from mooring.apiserver.server import serve
-from mooring.apiserver.settings import Settings
+from moorage.apiserver.server import serve
+from moorage.apiserver.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "deploy" / "kustomize" / "base"
 MOOR = Path(sys.executable).parent / "moor"
-NAMESPACE = "mooring"
+NAMESPACE = "moorage"
 WAIT_S = 60.0
 
 Tree = dict[str, Any]
@@ -50,7 +50,7 @@ def command_of(deployment: Tree, trees: Iterable[Tree], folder: Path) -> list[st
                 (config / name).write_text(text)
     program, *arguments = container["command"]
     assert program == "moor"
-    files = {"=/etc/mooring/": f"={config}/", "=/var/run/mooring/": f"={folder}/run/"}
+    files = {"=/etc/moorage/": f"={config}/", "=/var/run/moorage/": f"={folder}/run/"}
     return [str(MOOR), *(_here(each, files) for each in arguments)]
 
 

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 import dev
-from mooring import __version__
-from mooring.cli.main import moor
+from moorage import __version__
+from moorage.cli.main import moor
 from reference.chart import BASE, CHART, KUBE_VERSION, kustomize_files, readme, rendered
 from tests.deploy.manifests import Tree, base, of_kind, trees_of
 
@@ -62,13 +62,13 @@ def test_everything_that_can_be_switched_on_is_rendered() -> None:
     assert {"ServiceMonitor", "PrometheusRule", "NetworkPolicy", "PodDisruptionBudget"} <= kinds
     (rule,) = of_kind(trees, "PrometheusRule").values()
     assert rule["spec"] == yaml.safe_load((CHART / "files" / "rules.yaml").read_text())
-    board = of_kind(trees, "ConfigMap")["mooring-dashboard"]["data"]["mooring.json"]
-    assert json.loads(board) == json.loads((CHART / "files" / "mooring.json").read_text())
+    board = of_kind(trees, "ConfigMap")["moorage-dashboard"]["data"]["moorage.json"]
+    assert json.loads(board) == json.loads((CHART / "files" / "moorage.json").read_text())
     roles = of_kind(trees, "ClusterRole")
-    for name in ("mooring-scheduler", "mooring-metrics", "mooring-controllers"):
+    for name in ("moorage-scheduler", "moorage-metrics", "moorage-controllers"):
         resources = {each for rule in roles[name]["rules"] for each in rule["resources"]}
         assert {"podgroups", "compositepodgroups"} <= resources
-    page = of_kind(trees, "Deployment")["mooring-page"]
+    page = of_kind(trees, "Deployment")["moorage-page"]
     (container,) = page["spec"]["template"]["spec"]["containers"]
     assert container["command"][:3] == ["moor", "ui", "--live"]
 
@@ -115,7 +115,7 @@ def test_the_exporter_knows_the_schedulers_of_a_configuration() -> None:
     names = {
         program: [
             each["schedulerName"]
-            for each in yaml.safe_load(maps[f"mooring-{program}"]["data"]["scheduler.yaml"])[
+            for each in yaml.safe_load(maps[f"moorage-{program}"]["data"]["scheduler.yaml"])[
                 "profiles"
             ]
         ]
@@ -135,12 +135,12 @@ def test_shapes_reach_the_exporter_as_files(tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     values.write_text(yaml.safe_dump({"metrics": {"shapes": {"worker": claim}}}))
     trees = trees_of(rendered("--values", str(values)))
-    data = of_kind(trees, "ConfigMap")["mooring-metrics"]["data"]
+    data = of_kind(trees, "ConfigMap")["moorage-metrics"]["data"]
     assert yaml.safe_load(data["shape-worker.yaml"]) == claim
-    (container,) = of_kind(trees, "Deployment")["mooring-metrics"]["spec"]["template"]["spec"][
+    (container,) = of_kind(trees, "Deployment")["moorage-metrics"]["spec"]["template"]["spec"][
         "containers"
     ]
-    assert "--shape=worker=/etc/mooring/shape-worker.yaml" in container["command"]
+    assert "--shape=worker=/etc/moorage/shape-worker.yaml" in container["command"]
 
 
 def test_the_version_of_the_image_is_ours() -> None:

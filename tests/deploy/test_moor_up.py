@@ -24,9 +24,9 @@ import pytest
 import yaml
 
 import dev
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.contract import Request
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.contract import Request
 from tests.deploy.images import IMAGE, build_image
 from tests.deploy.manifests import MOOR, NAMESPACE, ROOT, Tree, of_kind, trees_of
 from tests.node.runtime.podmans import NoPodmanError, make_podman, remove_podman
@@ -34,7 +34,7 @@ from tests.stories.stage import kind_of, path_of
 
 WAIT_S = 120.0
 PROGRAMS = ("controllers", "metrics", "scheduler")
-SAMPLE = re.compile(r'^mooring_devices\{driver="(.*?)",node=".*?",state="(.*?)"\} (\d+)$')
+SAMPLE = re.compile(r'^moorage_devices\{driver="(.*?)",node=".*?",state="(.*?)"\} (\d+)$')
 PODS = """
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -52,7 +52,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: placed, namespace: default}
 spec:
-  schedulerName: mooring-scheduler
+  schedulerName: moorage-scheduler
   containers: [{name: c, image: localhost/busybox:1, command: [sleep, infinity]}]
 ---
 apiVersion: v1
@@ -69,7 +69,7 @@ subjects: [{kind: ServiceAccount, name: reader, namespace: default}]
 
 @pytest.fixture(scope="module")
 def podman() -> Iterator[list[str]]:
-    """Return a podman that has Mooring's image."""
+    """Return a podman that has Moorage's image."""
     folder = Path(tempfile.mkdtemp(dir="/tmp"))
     command: list[str] = []
     try:
@@ -136,7 +136,7 @@ def test_the_base_runs_the_image_without_root_and_with_nothing_written(
         asyncio.run(_works(tmp_path, trees))
         ids = subprocess.run([program, "ps", "-q"], capture_output=True, text=True, check=True)
         found = json.loads(subprocess.check_output([program, "inspect", *ids.stdout.split()]))
-        ours = [each for each in found if "mooring" in each["ImageName"]]
+        ours = [each for each in found if "moorage" in each["ImageName"]]
         assert len(ours) == len(PROGRAMS)
         assert {each["Config"]["User"].partition(":")[0] for each in ours} == {"65532"}
         assert all(each["HostConfig"]["ReadonlyRootfs"] for each in ours)
@@ -170,7 +170,7 @@ async def _works(folder: Path, trees: list[Tree]) -> None:
         await _until_placed(client)
         explained = await _explained(client)
         assert "the claim asks for 33 devices, a claim can have 32 at most" in explained
-        await _until_counted(client, ports["mooring-metrics"], kubeconfig)
+        await _until_counted(client, ports["moorage-metrics"], kubeconfig)
 
 
 def _space(tree: Tree) -> str:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from mooring.api.gates import Gates
-from mooring.apiserver.settings import Auditing, Settings
-from mooring.client.client_factory import http_client, load_rest_config
+from moorage.api.gates import Gates
+from moorage.apiserver.settings import Auditing, Settings
+from moorage.client.client_factory import http_client, load_rest_config
 from tests.deploy.manifests import ROOT, Tree, command_of, of_kind, serving, trees_of
 from tests.deploy.test_roles import Access, Recorded, Server, allowed
 from tests.stories.stage import profile_trees
@@ -30,7 +30,7 @@ RARE = {
     Access("get", "", "namespaces"),  # one rule for all that read a cluster
 }
 PAGE = ROOT / "deploy" / "kustomize" / "page" / "page.yaml"
-NAMESPACED = '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mooring"}}'
+NAMESPACED = '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "moorage"}}'
 WAIT_S = 60.0
 
 
@@ -68,8 +68,8 @@ async def _shown(folder: Path) -> Shown:
         await server.create(NAMESPACED)
         for tree in (*trees, *profile_trees("dgx-h100", "scalar")):
             await server.create(tree)
-        command = command_of(of_kind(trees, "Deployment")["mooring-page"], trees, folder / "page")
-        own = await server.kubeconfig_of("mooring-page", folder / "page")
+        command = command_of(of_kind(trees, "Deployment")["moorage-page"], trees, folder / "page")
+        own = await server.kubeconfig_of("moorage-page", folder / "page")
         command = ["--port=0" if each.startswith("--port=") else each for each in command]
         devices, links = await _looked_at([*command, f"--kubeconfig={own}"])
         return Shown(devices, links, server.recorded())

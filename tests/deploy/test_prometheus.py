@@ -26,32 +26,32 @@ import pytest
 import yaml
 
 import dev
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.client.informer_factory import InformerFactory
-from mooring.cluster.metrics_exporter import exporter_families
-from mooring.cluster.snapshot_passes import SnapshotPasses
-from mooring.insight.answer.cause_kinds import CauseKind
-from mooring.insight.devices import ClaimState, DeviceState
-from mooring.insight.monitor import Monitor, MonitorFamilies
-from mooring.insight.monitor.figures import FITS_NOW
-from mooring.kit.clock import REAL
-from mooring.kit.metrics import OPENMETRICS, Family, openmetrics_exposition
-from mooring.validation.strategy import Context
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.client.informer_factory import InformerFactory
+from moorage.cluster.metrics_exporter import exporter_families
+from moorage.cluster.snapshot_passes import SnapshotPasses
+from moorage.insight.answer.cause_kinds import CauseKind
+from moorage.insight.devices import ClaimState, DeviceState
+from moorage.insight.monitor import Monitor, MonitorFamilies
+from moorage.insight.monitor.figures import FITS_NOW
+from moorage.kit.clock import REAL
+from moorage.kit.metrics import OPENMETRICS, Family, openmetrics_exposition
+from moorage.validation.strategy import Context
 from tests.deploy.manifests import ROOT
 from tests.insight.monitor.clusters import busy_cluster
 
 RULES = ROOT / "deploy" / "prometheus" / "rules.yaml"
-BOARD = ROOT / "deploy" / "grafana" / "mooring.json"
+BOARD = ROOT / "deploy" / "grafana" / "moorage.json"
 NOBODY: Any = None
 WAIT_S = 60.0
-# Values of labels that Mooring sets.
+# Values of labels that Moorage sets.
 STATES = {str(each) for kind in (DeviceState, ClaimState) for each in kind}
 VALUES = {"state": STATES, "cause": {FITS_NOW, *map(str, CauseKind)}}
 LABELS = ("driver", "state", "device_class", "shape", "request", "cause")
 OF_SCRAPES = {"instance", "job", "le"}
 
-_NAME = re.compile(r"\b(?:\w+:)?mooring_\w+(?::\w+)?\b")
+_NAME = re.compile(r"\b(?:\w+:)?moorage_\w+(?::\w+)?\b")
 _MATCHERS = re.compile(r"\{(.*?)\}", re.DOTALL)
 _MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"(.*?)"')
 _LISTS = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\((.*?)\)")
@@ -126,7 +126,7 @@ def test_names_and_labels_of_a_query_are_the_exporters(query: Query) -> None:
 
 def test_every_family_is_on_the_board_or_in_a_rule() -> None:
     text = BOARD.read_text() + RULES.read_text()
-    assert {f.name for f in families() if f.name not in text} == {"mooring_faults_total"}
+    assert {f.name for f in families() if f.name not in text} == {"moorage_faults_total"}
 
 
 def test_every_alert_has_a_test_and_says_what_to_do() -> None:

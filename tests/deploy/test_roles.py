@@ -20,12 +20,12 @@ import msgspec
 import pytest
 import yaml
 
-from mooring.api.gates import Gates
-from mooring.apiserver.runtime_config import read_runtime_config
-from mooring.apiserver.settings import Auditing, Settings
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.contract import Request
+from moorage.api.gates import Gates
+from moorage.apiserver.runtime_config import read_runtime_config
+from moorage.apiserver.settings import Auditing, Settings
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.contract import Request
 from tests.deploy.manifests import (
     NAMESPACE,
     RunningProgram,
@@ -57,7 +57,7 @@ class Recorded(NamedTuple):
 
 PROGRAMS = ("scheduler", "controllers", "metrics")
 GATES = Gates.parse("DRAResourcePoolStatus=true", preset="kubernetes-1.37")
-FASTER = {"mooring-metrics": ["--interval=1s"], "mooring-scheduler": [], "mooring-controllers": []}
+FASTER = {"moorage-metrics": ["--interval=1s"], "moorage-scheduler": [], "moorage-controllers": []}
 # What is no request of its own, or takes too long to happen here, and why it is allowed.
 RARE = {
     Access("update", "resource.k8s.io", "resourceclaims/binding"): "checked with a claim's status",
@@ -115,7 +115,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: low}
 spec:
-  schedulerName: mooring-scheduler
+  schedulerName: moorage-scheduler
   containers: [{name: c, image: i, resources: {requests: {cpu: 200}}}]
 ---
 apiVersion: resource.k8s.io/v1
@@ -127,7 +127,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: with-claim}
 spec:
-  schedulerName: mooring-scheduler
+  schedulerName: moorage-scheduler
   resourceClaims: [{name: gpu, resourceClaimName: gpu}]
   containers: [{name: c, image: i, resources: {claims: [{name: gpu}]}}]
 ---
@@ -135,28 +135,28 @@ apiVersion: v1
 kind: Pod
 metadata: {name: with-extended}
 spec:
-  schedulerName: mooring-scheduler
+  schedulerName: moorage-scheduler
   containers: [{name: c, image: i, resources: {limits: {example.com/gpu: 1}}}]
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: unbound}
 spec:
-  schedulerName: mooring-scheduler
+  schedulerName: moorage-scheduler
   containers: [{name: c, image: i, resources: {limits: {example.com/gpu: 1}}}]
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: unbound, namespace: kept}
 spec:
-  schedulerName: mooring-scheduler
+  schedulerName: moorage-scheduler
   containers: [{name: c, image: i, resources: {limits: {example.com/gpu: 1}}}]
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: too-large}
 spec:
-  schedulerName: mooring-scheduler
+  schedulerName: moorage-scheduler
   containers: [{name: c, image: i, resources: {requests: {cpu: 1000}}}]
 ---
 apiVersion: resource.k8s.io/v1
@@ -190,7 +190,7 @@ kind: Pod
 metadata: {name: high}
 spec:
   priorityClassName: high
-  schedulerName: mooring-scheduler
+  schedulerName: moorage-scheduler
   containers: [{name: c, image: i, resources: {requests: {cpu: 200}}}]
 """
 
@@ -241,7 +241,7 @@ class Server:
         """Return what service accounts of the chart have asked for so far."""
         asked: dict[str, set[Access]] = {program: set() for program in self._programs}
         forbidden: list[str] = []
-        start = f"system:serviceaccount:{NAMESPACE}:mooring-"
+        start = f"system:serviceaccount:{NAMESPACE}:moorage-"
         for line in self._log.read_text().splitlines():
             event = json.loads(line)
             user = event["user"]["username"]
@@ -276,7 +276,7 @@ def allowed(trees: Iterable[Tree], program: str) -> set[Access]:
     found: set[Access] = set()
     for kind in ("ClusterRole", "Role"):
         for name, role in of_kind(trees, kind).items():
-            if name in (f"mooring-{program}", f"mooring-{program}-lease"):
+            if name in (f"moorage-{program}", f"moorage-{program}-lease"):
                 for rule in role["rules"]:
                     found |= set(_expanded(rule))
     return found

@@ -12,10 +12,10 @@ from typing import Any
 from msgspec import Raw
 from msgspec.structs import replace
 
-from mooring.api.core import Node
-from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
+from moorage.api.core import Node
+from moorage.api.gates import Gates
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import (
     AllocationResult,
     DeviceAllocationConfiguration,
     DeviceAllocationResult,
@@ -29,18 +29,18 @@ from mooring.api.resource.v1 import (
     ResourceClaimSpec,
     ResourceSlice,
 )
-from mooring.apiserver.auth.authorizer import AlwaysAllow
-from mooring.apiserver.namespace_controller import create_system_namespaces
-from mooring.apiserver.server import make_application, make_server_context
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import in_process_client
-from mooring.client.writes import Create, Delete, Target, Update
-from mooring.driver import Claim, ClaimName, ContainerEdits, Device, Driver, Inventory, Prepared
-from mooring.driver.settings import Settings
-from mooring.store.sqlite import open_sqlite
-from mooring.wire import dra_v1_pb2 as dra
-from mooring.wire import registration_pb2 as registration
-from mooring.wire.services import DRA_V1, GET_INFO, NOTIFY, PREPARE, UNPREPARE, call, open_socket
+from moorage.apiserver.auth.authorizer import AlwaysAllow
+from moorage.apiserver.namespace_controller import create_system_namespaces
+from moorage.apiserver.server import make_application, make_server_context
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import in_process_client
+from moorage.client.writes import Create, Delete, Target, Update
+from moorage.driver import Claim, ClaimName, ContainerEdits, Device, Driver, Inventory, Prepared
+from moorage.driver.settings import Settings
+from moorage.store.sqlite import open_sqlite
+from moorage.wire import dra_v1_pb2 as dra
+from moorage.wire import registration_pb2 as registration
+from moorage.wire.services import DRA_V1, GET_INFO, NOTIFY, PREPARE, UNPREPARE, call, open_socket
 
 NAME = "blinker.example.com"
 NODE = "node-1"

@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import Node
-from mooring.api.meta import ObjectMeta
-from mooring.apiserver.settings import Settings as ServerSettings
-from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.writes import Create
-from mooring.driver import Device, DeviceHealth, Driver, Health, Pool, Prepared
-from mooring.driver.errors import HealthError, InventoryError, StartError
-from mooring.driver.serving import serving
+from moorage.api.core import Node
+from moorage.api.meta import ObjectMeta
+from moorage.apiserver.settings import Settings as ServerSettings
+from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.writes import Create
+from moorage.driver import Device, DeviceHealth, Driver, Health, Pool, Prepared
+from moorage.driver.errors import HealthError, InventoryError, StartError
+from moorage.driver.serving import serving
 from tests.client.servers import serving as server_at
 from tests.driver.stage import (
     NODE,
@@ -307,7 +307,7 @@ def test_what_health_yields_is_checked(said: Any, text: str) -> None:
 # --- as a program ---------------------------------------------------------------------------------
 
 PROGRAM = """
-from mooring.driver import Device, Driver, run
+from moorage.driver import Device, Driver, run
 
 class Lamps(Driver):
     name = "lamp.example.com"
@@ -351,7 +351,7 @@ def test_a_program_that_cannot_say_its_devices_ends_with_a_traceback() -> None:
             assert process.returncode == 1
             assert 'return [Device(name=found["lamp-0"])]' in said
             assert said.endswith("error: devices() raised KeyError: 'lamp-0'\n")
-            assert "mooring/driver/driver_calls.py" not in said
+            assert "moorage/driver/driver_calls.py" not in said
 
     with short_folder() as folder:
         asyncio.run(play(folder))

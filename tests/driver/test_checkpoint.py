@@ -8,9 +8,9 @@ from zlib import crc32
 import msgspec
 import pytest
 
-from mooring.driver import checkpoint
-from mooring.driver.checkpoint import Checkpoint, FileSystem, PreparedClaim, PreparedDevice
-from mooring.driver.errors import CheckpointError
+from moorage.driver import checkpoint
+from moorage.driver.checkpoint import Checkpoint, FileSystem, PreparedClaim, PreparedDevice
+from moorage.driver.errors import CheckpointError
 
 
 def claim(uid: str, *, is_complete: bool = False) -> PreparedClaim:

@@ -11,21 +11,21 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import (
     AllocationResult,
     DeviceAllocationResult,
     DeviceRequestAllocationResult,
     ResourceClaim,
     ResourceClaimStatus,
 )
-from mooring.driver import Claim, ClaimName, ContainerEdits, Driver, Inventory, Prepared
-from mooring.driver.checkpoint import Checkpoint, FileSystem
-from mooring.driver.claim_files import CdiFiles, MetadataFiles
-from mooring.driver.claim_preparation import LONG_S, ClaimPreparer
-from mooring.driver.driver import PrepareError
-from mooring.driver.node_service import read_claim
-from mooring.kit.clock import ManualClock
+from moorage.driver import Claim, ClaimName, ContainerEdits, Driver, Inventory, Prepared
+from moorage.driver.checkpoint import Checkpoint, FileSystem
+from moorage.driver.claim_files import CdiFiles, MetadataFiles
+from moorage.driver.claim_preparation import LONG_S, ClaimPreparer
+from moorage.driver.driver import PrepareError
+from moorage.driver.node_service import read_claim
+from moorage.kit.clock import ManualClock
 
 NAME = "lamp.example.com"
 CLAIMS = {"a": ("red", "green"), "b": ("green", "blue"), "c": ("blue",), "d": ("red",)}

@@ -13,23 +13,23 @@ from typing import Any
 
 import pytest
 
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import (
     AllocationResult,
     DeviceAllocationResult,
     DeviceRequestAllocationResult,
     ResourceClaim,
     ResourceClaimStatus,
 )
-from mooring.driver import Claim, Prepared
-from mooring.driver.checkpoint import Checkpoint, FileSystem
-from mooring.driver.claim_files import CdiFiles, MetadataFiles
-from mooring.driver.claim_preparation import ClaimPreparer
-from mooring.driver.driver_calls import SerialCalls, call_driver
-from mooring.driver.node_service import FINISH_S, NodeService
-from mooring.kit.clock import ManualClock, settle
-from mooring.wire import dra_v1_pb2 as dra
-from mooring.wire.services import DRA_V1, PREPARE, UNPREPARE
+from moorage.driver import Claim, Prepared
+from moorage.driver.checkpoint import Checkpoint, FileSystem
+from moorage.driver.claim_files import CdiFiles, MetadataFiles
+from moorage.driver.claim_preparation import ClaimPreparer
+from moorage.driver.driver_calls import SerialCalls, call_driver
+from moorage.driver.node_service import FINISH_S, NodeService
+from moorage.kit.clock import ManualClock, settle
+from moorage.wire import dra_v1_pb2 as dra
+from moorage.wire.services import DRA_V1, PREPARE, UNPREPARE
 from tests.driver.stage import NAME, NODE, WAIT_S, Blinkers
 
 

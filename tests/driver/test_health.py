@@ -10,13 +10,13 @@ from typing import Any
 import grpc
 import pytest
 
-from mooring.client.api_client import ApiClient
-from mooring.driver import DeviceHealth, Health
-from mooring.driver.health_service import REPEAT_S
-from mooring.driver.serving import serving
-from mooring.kit.clock import ManualClock
-from mooring.wire.health_v1_pb2 import NodeWatchResourcesRequest
-from mooring.wire.services import HEALTH_V1, HEALTH_V1ALPHA1, WATCH_HEALTH, call, open_socket
+from moorage.client.api_client import ApiClient
+from moorage.driver import DeviceHealth, Health
+from moorage.driver.health_service import REPEAT_S
+from moorage.driver.serving import serving
+from moorage.kit.clock import ManualClock
+from moorage.wire.health_v1_pb2 import NodeWatchResourcesRequest
+from moorage.wire.services import HEALTH_V1, HEALTH_V1ALPHA1, WATCH_HEALTH, call, open_socket
 from tests.driver.stage import NODE, Blinkers, played, register, settings_in
 
 

@@ -14,18 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.cdi import CdiId
-from mooring.api.device_metadata import API_VERSION, V1ALPHA1
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
-from mooring.client.api_client import ApiClient
-from mooring.driver import Claim, ClaimName, DeviceAttribute, Prepared, PrepareError
-from mooring.driver.checkpoint import FileSystem
-from mooring.driver.claim_files import MetadataFiles, MetadataWriteError
-from mooring.driver.driver import AllocatedDevice
-from mooring.driver.errors import StartError
-from mooring.driver.metadata import MetadataError, decode, read
-from mooring.driver.serving import serving
+from moorage.api.cdi import CdiId
+from moorage.api.device_metadata import API_VERSION, V1ALPHA1
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
+from moorage.client.api_client import ApiClient
+from moorage.driver import Claim, ClaimName, DeviceAttribute, Prepared, PrepareError
+from moorage.driver.checkpoint import FileSystem
+from moorage.driver.claim_files import MetadataFiles, MetadataWriteError
+from moorage.driver.driver import AllocatedDevice
+from moorage.driver.errors import StartError
+from moorage.driver.metadata import MetadataError, decode, read
+from moorage.driver.serving import serving
 from tests.driver.stage import NAME, NODE, Blinkers, Kubelet, make_claim, played, settings_in
 
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.gates import Gates
+from moorage.api.meta import ObjectMeta
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     Counter,
     CounterSet,
     Device,
@@ -23,12 +23,12 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.api.timestamp import Timestamp
-from mooring.driver.driver import Pool
-from mooring.driver.errors import InventoryError
-from mooring.driver.slice_plan import Publisher, SlicePlan, StoredSlice, plan
-from mooring.validation.resource_slice import ResourceSliceStrategy
-from mooring.validation.strategy import Context
+from moorage.api.timestamp import Timestamp
+from moorage.driver.driver import Pool
+from moorage.driver.errors import InventoryError
+from moorage.driver.slice_plan import Publisher, SlicePlan, StoredSlice, plan
+from moorage.validation.resource_slice import ResourceSliceStrategy
+from moorage.validation.strategy import Context
 
 PUBLISHER = Publisher("blinker.example.com", "node-1", "uid-of-node-1")
 NOW = Timestamp(datetime(2026, 11, 15, tzinfo=UTC))

@@ -13,24 +13,24 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.cdi import CdiId
-from mooring.api.core import Namespace
-from mooring.api.resource.v1 import (
+from moorage.api.cdi import CdiId
+from moorage.api.core import Namespace
+from moorage.api.resource.v1 import (
     ADMIN_NAMESPACE_LABEL,
     AllocationResult,
     DeviceAllocationResult,
     ResourceClaimStatus,
 )
-from mooring.client.api_client import ApiClient
-from mooring.client.writes import Patch, Target, Update
-from mooring.driver import Claim, ClaimName, Prepared, PrepareError
-from mooring.driver.checkpoint import FileSystem
-from mooring.driver.claim_files import device_names
-from mooring.driver.claim_preparation import LONG_S
-from mooring.driver.driver import AllocatedDevice
-from mooring.driver.serving import serving
-from mooring.kit.clock import ManualClock
-from mooring.wire.services import DRA_V1BETA1
+from moorage.client.api_client import ApiClient
+from moorage.client.writes import Patch, Target, Update
+from moorage.driver import Claim, ClaimName, Prepared, PrepareError
+from moorage.driver.checkpoint import FileSystem
+from moorage.driver.claim_files import device_names
+from moorage.driver.claim_preparation import LONG_S
+from moorage.driver.driver import AllocatedDevice
+from moorage.driver.serving import serving
+from moorage.kit.clock import ManualClock
+from moorage.wire.services import DRA_V1BETA1
 from tests.driver.stage import (
     NAME,
     NODE,

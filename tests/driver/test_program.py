@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.core import Node
-from mooring.api.meta import ObjectMeta
-from mooring.apiserver.settings import Settings as ServerSettings
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.writes import Create
-from mooring.driver.program import main, parser, settings_of
-from mooring.driver.scaffold import scaffold
-from mooring.driver.serving import serving
-from mooring.hardware.attributes import NumaNodeForm
+from moorage.api.core import Node
+from moorage.api.meta import ObjectMeta
+from moorage.apiserver.settings import Settings as ServerSettings
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.writes import Create
+from moorage.driver.program import main, parser, settings_of
+from moorage.driver.scaffold import scaffold
+from moorage.driver.serving import serving
+from moorage.hardware.attributes import NumaNodeForm
 from tests.client.servers import serving as server_at
 from tests.driver.stage import (
     NODE,

@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.core import Node
-from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import ResourcePool, ResourceSlice, ResourceSliceSpec
-from mooring.client.api_client import ApiClient
-from mooring.client.errors import UnavailableError
-from mooring.client.in_process import InProcessTransport
-from mooring.client.writes import Create, Delete, Target, Update
-from mooring.driver import Device, DeviceTaint, Inventory, Pool
-from mooring.driver.errors import DroppedFieldsError, InventoryError, PublishingError
-from mooring.driver.serving import serving
-from mooring.driver.slice_controller import REPAIR_S, SliceController
-from mooring.driver.slice_plan import Publisher
-from mooring.kit.clock import ManualClock
+from moorage.api.core import Node
+from moorage.api.gates import Gates
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import ResourcePool, ResourceSlice, ResourceSliceSpec
+from moorage.client.api_client import ApiClient
+from moorage.client.errors import UnavailableError
+from moorage.client.in_process import InProcessTransport
+from moorage.client.writes import Create, Delete, Target, Update
+from moorage.driver import Device, DeviceTaint, Inventory, Pool
+from moorage.driver.errors import DroppedFieldsError, InventoryError, PublishingError
+from moorage.driver.serving import serving
+from moorage.driver.slice_controller import REPAIR_S, SliceController
+from moorage.driver.slice_plan import Publisher
+from moorage.kit.clock import ManualClock
 from tests.client.servers import embedded
 from tests.client.test_versions import without
 from tests.driver.stage import (

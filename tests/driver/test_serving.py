@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mooring.client.api_client import ApiClient
-from mooring.driver.errors import CheckpointError, RegistrationError, StartError
-from mooring.driver.serving import serving
-from mooring.driver.settings import rolling_registrar_name
-from mooring.wire.registration_pb2 import InfoRequest
-from mooring.wire.services import (
+from moorage.client.api_client import ApiClient
+from moorage.driver.errors import CheckpointError, RegistrationError, StartError
+from moorage.driver.serving import serving
+from moorage.driver.settings import rolling_registrar_name
+from moorage.wire.registration_pb2 import InfoRequest
+from moorage.wire.services import (
     DRA_V1,
     DRA_V1BETA1,
     GET_INFO,

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.cdi import CdiDevice, CdiSpec
-from mooring.api.codec import decode_json, encode_json
-from mooring.api.resource.v1 import ResourceSlice
-from mooring.client.api_client import ApiClient
-from mooring.driver import (
+from moorage.api.cdi import CdiDevice, CdiSpec
+from moorage.api.codec import decode_json, encode_json
+from moorage.api.resource.v1 import ResourceSlice
+from moorage.client.api_client import ApiClient
+from moorage.driver import (
     AllocatedDevice,
     ContainerEdits,
     Counter,
@@ -35,7 +35,7 @@ from mooring.driver import (
     Prepared,
     Quantity,
 )
-from mooring.driver.serving import serving
+from moorage.driver.serving import serving
 from tests.driver.stage import Blinkers, Kubelet, make_claim, played, settings_in
 
 ANY: Any = object()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pynvml  # type: ignore[import-untyped]
 
-from mooring.hardware.board import MigProfile
+from moorage.hardware.board import MigProfile
 
 NOT_FOUND = pynvml.NVML_ERROR_NOT_FOUND
 

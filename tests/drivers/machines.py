@@ -6,21 +6,21 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 
-from mooring.api.catalogue import KINDS
-from mooring.api.gates import Gates
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import Device, ResourceSlice
-from mooring.api.timestamp import Timestamp
-from mooring.driver.driver import AllocatedDevice, Claim, Driver, Prepared
-from mooring.drivers.catalogue import pools_of
-from mooring.drivers.host import Host
-from mooring.hardware.attributes import NumaNodeForm
-from mooring.hardware.board import Profile
-from mooring.hardware.catalogue import Catalogue
-from mooring.hardware.sysfs import sysfs_entries
-from mooring.hardware.sysfs_tree import Link, MemoryEntries, SysfsTree
-from mooring.validation.registry import RegistryResult, before_create
-from mooring.validation.strategy import Context
+from moorage.api.catalogue import KINDS
+from moorage.api.gates import Gates
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import Device, ResourceSlice
+from moorage.api.timestamp import Timestamp
+from moorage.driver.driver import AllocatedDevice, Claim, Driver, Prepared
+from moorage.drivers.catalogue import pools_of
+from moorage.drivers.host import Host
+from moorage.hardware.attributes import NumaNodeForm
+from moorage.hardware.board import Profile
+from moorage.hardware.catalogue import Catalogue
+from moorage.hardware.sysfs import sysfs_entries
+from moorage.hardware.sysfs_tree import Link, MemoryEntries, SysfsTree
+from moorage.validation.registry import RegistryResult, before_create
+from moorage.validation.strategy import Context
 
 Entries = dict[str, str | Link]
 CATALOGUE = Catalogue()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.driver.driver import Driver
-from mooring.drivers.cpu import CpuDriver
-from mooring.drivers.memory import MemoryDriver
-from mooring.drivers.net import NetDriver, SriovDriver
-from mooring.drivers.nvme import NvmeDriver
-from mooring.drivers.sim import simulated
-from mooring.hardware.attributes import NumaNodeForm
+from moorage.driver.driver import Driver
+from moorage.drivers.cpu import CpuDriver
+from moorage.drivers.memory import MemoryDriver
+from moorage.drivers.net import NetDriver, SriovDriver
+from moorage.drivers.nvme import NvmeDriver
+from moorage.drivers.sim import simulated
+from moorage.hardware.attributes import NumaNodeForm
 from tests.drivers.machines import CATALOGUE, board_host, devices_of
 
 # What differs from machine to machine, and what sysfs does not have.

@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from mooring.drivers.cpu import CpuDriver
-from mooring.drivers.host import DeviceChanges, WatchingDriver, subsystem_of
+from moorage.drivers.cpu import CpuDriver
+from moorage.drivers.host import DeviceChanges, WatchingDriver, subsystem_of
 from tests.drivers.machines import host_of
 
 ADDED = b"add@/devices/virtual/net/x\0ACTION=add\0SUBSYSTEM=net\0SEQNUM=7\0"

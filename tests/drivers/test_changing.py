@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.driver.driver import Driver
-from mooring.drivers.catalogue import published
-from mooring.drivers.cpu import CpuDriver, CpuSettings
-from mooring.drivers.host import Host
-from mooring.drivers.memory import MemoryDriver
-from mooring.drivers.net import NetDriver, SriovDriver
-from mooring.drivers.nvme import NvmeDriver
-from mooring.hardware.sysfs_tree import Link, MemoryEntries, SysfsTree
+from moorage.driver.driver import Driver
+from moorage.drivers.catalogue import published
+from moorage.drivers.cpu import CpuDriver, CpuSettings
+from moorage.drivers.host import Host
+from moorage.drivers.memory import MemoryDriver
+from moorage.drivers.net import NetDriver, SriovDriver
+from moorage.drivers.nvme import NvmeDriver
+from moorage.hardware.sysfs_tree import Link, MemoryEntries, SysfsTree
 from tests.drivers.machines import (
     Entries,
     admitted,

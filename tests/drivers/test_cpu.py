@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.process_binding import process_binding
-from mooring.driver.driver import AllocatedDevice, PrepareError
-from mooring.drivers.cpu import Cpu, CpuDriver, CpuSettings, choose_cpus, online_cpus
-from mooring.hardware.attributes import NUMA_NODE
-from mooring.hardware.numbers import parse_cpu_list
+from moorage.api.process_binding import process_binding
+from moorage.driver.driver import AllocatedDevice, PrepareError
+from moorage.drivers.cpu import Cpu, CpuDriver, CpuSettings, choose_cpus, online_cpus
+from moorage.hardware.attributes import NUMA_NODE
+from moorage.hardware.numbers import parse_cpu_list
 from tests.drivers.machines import (
     allocated,
     claim,
@@ -87,7 +87,7 @@ def test_without_a_list_of_online_cpus_each_is_asked() -> None:
 def test_a_claim_gets_whole_cores_of_its_group_and_is_bound_to_them() -> None:
     driver = CpuDriver(host_of(THREADS))
     env = variables(prepared(driver, claim("u-1", some_cpus("cpudevnuma001", 2))))
-    assert env == {"DRA_CPUSET_u-1": "2,6", "MOORING_CPUSET_u_1_one": "2,6"}
+    assert env == {"DRA_CPUSET_u-1": "2,6", "MOORAGE_CPUSET_u_1_one": "2,6"}
     assert process_binding(env).cpus == ("2,6",)
 
 
@@ -115,8 +115,8 @@ def test_each_request_is_bound_to_its_own_cpus() -> None:
     driver = CpuDriver(host_of(THREADS))
     wanted = claim("1", some_cpus("cpudevnuma000", 2), some_cpus("cpudevnuma000", 2, "two", "t"))
     one, two = prepared(driver, wanted)
-    assert variables([one])["MOORING_CPUSET_1_one"] == "0,4"
-    assert variables([two])["MOORING_CPUSET_1_two"] == "1,5"
+    assert variables([one])["MOORAGE_CPUSET_1_one"] == "0,4"
+    assert variables([two])["MOORAGE_CPUSET_1_two"] == "1,5"
     assert variables([one])["DRA_CPUSET_1"] == "0-1,4-5"
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.driver.driver import PrepareError
-from mooring.drivers.nvme import NvmeDriver
-from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
-from mooring.hardware.sysfs_tree import Link
+from moorage.driver.driver import PrepareError
+from moorage.drivers.nvme import NvmeDriver
+from moorage.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
+from moorage.hardware.sysfs_tree import Link
 from tests.drivers.machines import Entries, claim, devices_of, host_of, prepared, variables
 
 PCI = "devices/pci0000:00/0000:00:02.0"
@@ -139,7 +139,7 @@ def test_a_container_gets_the_files_of_its_disks() -> None:
     found = prepared(NvmeDriver(host_of(entries)), claim("u", "nvme0", "vdb"))
     paths = [each.path for one in found for each in one.edits.device_nodes]
     assert paths == ["/dev/nvme0n1", "/dev/nvme0n2", "/dev/vdb"]
-    assert variables(found) == {"MOORING_DISKS_u_one": ",".join(paths)}
+    assert variables(found) == {"MOORAGE_DISKS_u_one": ",".join(paths)}
 
 
 def test_a_disk_that_is_gone_is_refused() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.resource.v1 import Device
-from mooring.drivers.cpu import CpuDriver, CpuSettings
-from mooring.drivers.memory import MemoryDriver
-from mooring.drivers.net import NetDriver, SriovDriver
-from mooring.drivers.nvidia import NvidiaDriver
-from mooring.drivers.nvme import NvmeDriver
-from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT, NumaNodeForm
+from moorage.api.resource.v1 import Device
+from moorage.drivers.cpu import CpuDriver, CpuSettings
+from moorage.drivers.memory import MemoryDriver
+from moorage.drivers.net import NetDriver, SriovDriver
+from moorage.drivers.nvidia import NvidiaDriver
+from moorage.drivers.nvme import NvmeDriver
+from moorage.hardware.attributes import NUMA_NODE, PCIE_ROOT, NumaNodeForm
 from tests.drivers.fakenvml import FakeGpu, FakeNvml
 from tests.drivers.machines import (
     Entries,

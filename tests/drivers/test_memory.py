@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.driver.driver import PrepareError
-from mooring.drivers.memory import MemoryDriver
-from mooring.hardware.attributes import NUMA_NODE
+from moorage.driver.driver import PrepareError
+from moorage.drivers.memory import MemoryDriver
+from moorage.hardware.attributes import NUMA_NODE
 from tests.drivers.machines import (
     Entries,
     allocated,
@@ -92,8 +92,8 @@ def test_a_container_is_told_its_nodes() -> None:
         allocated("memory-numa1", "two", size="2Gi"),
     )
     first, _, third = found = prepared(driver, wanted)
-    assert variables([first])["MOORING_MEMS_u_one"] == "0"
-    assert variables([third])["MOORING_MEMS_u_two"] == "1"
+    assert variables([first])["MOORAGE_MEMS_u_one"] == "0"
+    assert variables([third])["MOORAGE_MEMS_u_two"] == "1"
     env = variables(found)
     assert env["DRAMEMORY_u_NUMANodes"] == "0-1"
     assert env["DRAMEMORY_u_hugepages_2Mi"] == "numanode:0,size:4Mi"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.driver.driver import PrepareError
-from mooring.drivers.net import NetDriver, SriovDriver
-from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
-from mooring.hardware.sysfs_tree import Link
+from moorage.driver.driver import PrepareError
+from moorage.drivers.net import NetDriver, SriovDriver
+from moorage.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
+from moorage.hardware.sysfs_tree import Link
 from tests.drivers.machines import (
     Entries,
     board_host,
@@ -85,8 +85,8 @@ def test_rdma_devices_come_with_their_interface() -> None:
         "/dev/infiniband/rdma_cm",
     ]
     assert variables([found]) == {
-        "MOORING_INTERFACES_u_one": "enp5s0",
-        "MOORING_RDMA_DEVICES_u_one": "mlx5_0",
+        "MOORAGE_INTERFACES_u_one": "enp5s0",
+        "MOORAGE_RDMA_DEVICES_u_one": "mlx5_0",
     }
     assert found.network_data is not None
     assert found.network_data.interface_name == "enp5s0"

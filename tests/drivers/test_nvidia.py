@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator
 import pynvml  # type: ignore[import-untyped]
 import pytest
 
-from mooring.api.process_binding import process_binding
-from mooring.driver.driver import DeviceHealth, Health, PrepareError
-from mooring.drivers.host import Host
-from mooring.drivers.nvidia import NvidiaDriver
-from mooring.drivers.nvidia.cdi import ToolEdits
-from mooring.drivers.nvidia.gpus import pci_address, semantic
-from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, NumaNodeForm
-from mooring.hardware.board import MigProfile, NvidiaGpu
+from moorage.api.process_binding import process_binding
+from moorage.driver.driver import DeviceHealth, Health, PrepareError
+from moorage.drivers.host import Host
+from moorage.drivers.nvidia import NvidiaDriver
+from moorage.drivers.nvidia.cdi import ToolEdits
+from moorage.drivers.nvidia.gpus import pci_address, semantic
+from moorage.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, NumaNodeForm
+from moorage.hardware.board import MigProfile, NvidiaGpu
 from tests.drivers.fakenvml import FakeGpu, FakeInstance, FakeNvml
 from tests.drivers.machines import (
     allocated,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.driver.driver import Pool
-from mooring.drivers.catalogue import DriverOptions, OptionError, drivers_of, published
+from moorage.driver.driver import Pool
+from moorage.drivers.catalogue import DriverOptions, OptionError, drivers_of, published
 from tests.drivers.machines import claim, devices_of, prepared, variables
 
 
@@ -25,8 +25,8 @@ def test_a_container_is_told_of_its_device() -> None:
     gpus = next(driver for driver in drivers if driver.name == "gpu.nvidia.com")
     name = next(iter(devices_of(gpus)))
     env = variables(prepared(gpus, claim("u", name)))
-    assert env["MOORING_SIMULATED_u_one"] == name
-    assert env["MOORING_SIMULATED_u_one_gpu_0_productName"] == "NVIDIA H100 80GB HBM3"
+    assert env["MOORAGE_SIMULATED_u_one"] == name
+    assert env["MOORAGE_SIMULATED_u_one_gpu_0_productName"] == "NVIDIA H100 80GB HBM3"
 
 
 @pytest.mark.parametrize("profile", ["", "no-such-board"])

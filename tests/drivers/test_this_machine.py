@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.drivers.catalogue import CATALOGUE, DriverOptions, drivers_of, finds_devices, published
-from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID
+from moorage.drivers.catalogue import CATALOGUE, DriverOptions, drivers_of, finds_devices, published
+from moorage.hardware.attributes import NUMA_NODE, PCI_BUS_ID
 from tests.drivers.machines import admitted, devices_of
 
 NAMES = ("cpu", "memory", "net", "nvme", "nvidia")

@@ -9,10 +9,10 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from mooring.allocator import Allocated, AllocationOutcome, Inventory, allocate
-from mooring.api.meta import ObjectMeta
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.allocator import Allocated, AllocationOutcome, Inventory, allocate
+from moorage.api.meta import ObjectMeta
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     CapacityRequirements,
     Device,
     DeviceClaim,
@@ -24,9 +24,9 @@ from mooring.api.resource.v1 import (
     ResourceClaimStatus,
     ResourceSlice,
 )
-from mooring.api.timestamp import Timestamp
-from mooring.hardware.attributes import NumaNodeForm
-from mooring.hardware.catalogue import Catalogue, Fleet
+from moorage.api.timestamp import Timestamp
+from moorage.hardware.attributes import NumaNodeForm
+from moorage.hardware.catalogue import Catalogue, Fleet
 
 NOW = Timestamp(datetime(2026, 6, 1, tzinfo=UTC))
 CATALOGUE = Catalogue()

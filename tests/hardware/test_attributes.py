@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.resource.v1 import DeviceAttribute
-from mooring.hardware.attributes import (
+from moorage.api.resource.v1 import DeviceAttribute
+from moorage.hardware.attributes import (
     NUMA_NODE,
     PCI_BUS_ID,
     PCIE_ROOT,
@@ -20,8 +20,8 @@ from mooring.hardware.attributes import (
     pcie_root,
     physical_numa_node,
 )
-from mooring.hardware.errors import NoAttributeError
-from mooring.hardware.sysfs_tree import Link, MemoryEntries, SysfsTree, folder_tree, write_entries
+from moorage.hardware.errors import NoAttributeError
+from moorage.hardware.sysfs_tree import Link, MemoryEntries, SysfsTree, folder_tree, write_entries
 
 DEVICE = "0000:02:00.0"
 NUMA_FILE = f"bus/pci/devices/{DEVICE}/numa_node"

@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 from msgspec.structs import replace
 
-from mooring.allocator import Allocated, Unsatisfied
-from mooring.api.resource.v1 import Device, ResourceSlice
-from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT, NumaNodeForm
+from moorage.allocator import Allocated, Unsatisfied
+from moorage.api.resource.v1 import Device, ResourceSlice
+from moorage.hardware.attributes import NUMA_NODE, PCIE_ROOT, NumaNodeForm
 from tests.hardware.boards import Bench, claim, devices_of, fleet_of
 
 GPU, NIC, CPU = "gpu.nvidia.com", "sriovnetwork.k8snetworkplumbingwg.io", "dra.cpu"

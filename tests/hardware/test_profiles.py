@@ -10,25 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.allocator import Allocated, Unsatisfied
-from mooring.api.catalogue import KINDS
-from mooring.api.gates import HISTORY, Gate, Gates, spec_of
-from mooring.api.resource.v1 import DeviceClaim, ResourceClaim, ResourceSlice
-from mooring.hardware.attributes import (
+from moorage.allocator import Allocated, Unsatisfied
+from moorage.api.catalogue import KINDS
+from moorage.api.gates import HISTORY, Gate, Gates, spec_of
+from moorage.api.resource.v1 import DeviceClaim, ResourceClaim, ResourceSlice
+from moorage.hardware.attributes import (
     NUMA_NODE,
     NumaNodeForm,
     numa_node_of_cpu,
     numa_node_of_pci,
     pcie_root,
 )
-from mooring.hardware.catalogue import Catalogue
-from mooring.hardware.errors import NoAttributeError, ProfileError
-from mooring.hardware.machine import CLASSES, EXAMPLE_PROFILES
-from mooring.hardware.profile_files import ProfileFolder
-from mooring.hardware.sysfs import sysfs_entries, sysfs_tree
-from mooring.hardware.sysfs_tree import SysfsTree, folder_tree, write_entries
-from mooring.validation.registry import RegistryResult, before_create
-from mooring.validation.strategy import Context
+from moorage.hardware.catalogue import Catalogue
+from moorage.hardware.errors import NoAttributeError, ProfileError
+from moorage.hardware.machine import CLASSES, EXAMPLE_PROFILES
+from moorage.hardware.profile_files import ProfileFolder
+from moorage.hardware.sysfs import sysfs_entries, sysfs_tree
+from moorage.hardware.sysfs_tree import SysfsTree, folder_tree, write_entries
+from moorage.validation.registry import RegistryResult, before_create
+from moorage.validation.strategy import Context
 from tests.hardware.boards import CATALOGUE, NOW, Bench, claim, devices_of, fleet_of
 
 WANTED = {

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.hardware.errors import TreeError
-from mooring.hardware.numbers import PciAddress, format_cpu_list, parse_cpu_list
-from mooring.hardware.sysfs_tree import (
+from moorage.hardware.errors import TreeError
+from moorage.hardware.numbers import PciAddress, format_cpu_list, parse_cpu_list
+from moorage.hardware.sysfs_tree import (
     FILE_BYTES_MAX,
     Link,
     MemoryEntries,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.meta import ObjectMeta
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.meta import ObjectMeta
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     Device,
     DeviceAttribute,
     DeviceCapacity,
@@ -14,8 +14,8 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.cel.device import CelFeatures, DeviceCompiler
-from mooring.insight.expressions.published_devices import PublishedDevices
+from moorage.cel.device import CelFeatures, DeviceCompiler
+from moorage.insight.expressions.published_devices import PublishedDevices
 
 GPU = "gpu.example.com"
 NIC = "nic.example.com"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from mooring.api.documents import CORE, expand_lists, read
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.insight.expressions.evaluation import compiler_for
-from mooring.insight.expressions.published_devices import PublishedDevices
-from mooring.insight.lint import KINDS, Finding, LintContext, ObjectIndex, lint
-from mooring.insight.lint.subjects import LintObject, read_object, read_slice, resource_kind
-from mooring.validation.strategy import Context
+from moorage.api.documents import CORE, expand_lists, read
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.insight.expressions.evaluation import compiler_for
+from moorage.insight.expressions.published_devices import PublishedDevices
+from moorage.insight.lint import KINDS, Finding, LintContext, ObjectIndex, lint
+from moorage.insight.lint.subjects import LintObject, read_object, read_slice, resource_kind
+from moorage.validation.strategy import Context
 
 NOW = Timestamp.parse("2026-01-01T00:00:00Z")
 
 
-def context_of(gates: str = "", preset: str = "mooring", version: str = "1.37") -> Context:
+def context_of(gates: str = "", preset: str = "moorage", version: str = "1.37") -> Context:
     chosen = Gates.parse(gates, preset=preset, emulated_version=version)
     return Context(gates=chosen, now=NOW)
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from mooring.api.codec import decode_tree
-from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
-from mooring.cel.device import CelFeatures, Compiled, DeviceCompiler, Scope
-from mooring.cel.device_values import Domains, device_variables
-from mooring.cel.lang.errors import EvalError
-from mooring.insight.expressions.evaluation import ExpressionEvaluator
-from mooring.insight.expressions.explanation import explain
-from mooring.insight.expressions.syntax import MAPS, DeviceField, reads_of
+from moorage.api.codec import decode_tree
+from moorage.api.resource.v1 import DeviceAttribute, DeviceCapacity
+from moorage.cel.device import CelFeatures, Compiled, DeviceCompiler, Scope
+from moorage.cel.device_values import Domains, device_variables
+from moorage.cel.lang.errors import EvalError
+from moorage.insight.expressions.evaluation import ExpressionEvaluator
+from moorage.insight.expressions.explanation import explain
+from moorage.insight.expressions.syntax import MAPS, DeviceField, reads_of
 from tests.corpus import corpus
 
 Cases = list[tuple[Compiled, dict[str, Any]]]

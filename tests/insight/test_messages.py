@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.insight.messages import counted, natural_order, nearest
+from moorage.insight.messages import counted, natural_order, nearest
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.core import Node
-from mooring.api.meta import ObjectMeta
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.core import Node
+from moorage.api.meta import ObjectMeta
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     AllocationResult,
     Counter,
     CounterSet,
@@ -24,9 +24,9 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.topology import Topology, topology
-from mooring.insight.topology.model import Box, Item, NodeBox, Unit
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.topology import Topology, topology
+from moorage.insight.topology.model import Box, Item, NodeBox, Unit
 
 GPU = "gpu.example.com"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.kit.atomic_file import read_bounded, replace_file, replace_files, sync_folder
+from moorage.kit.atomic_file import read_bounded, replace_file, replace_files, sync_folder
 
 
 def test_a_file_is_made_with_its_mode_and_replaced(tmp_path: Path) -> None:

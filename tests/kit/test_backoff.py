@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.kit.backoff import Backoff
+from moorage.kit.backoff import Backoff
 
 
 def test_each_failure_doubles_the_delay() -> None:

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mooring.kit.bulkhead import FAULTS, FaultLog, cause_text, keep_running
-from mooring.kit.clock import LoopClock, run_simulated
+from moorage.kit.bulkhead import FAULTS, FaultLog, cause_text, keep_running
+from moorage.kit.clock import LoopClock, run_simulated
 
 
 def test_others_go_on_and_the_faulty_is_counted() -> None:
@@ -54,7 +54,7 @@ def test_cancellation_and_exit_are_no_faults() -> None:
 
 
 def test_faults_of_many_threads_are_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mooring.kit.bulkhead.SUBJECTS_MAX", 2)
+    monkeypatch.setattr("moorage.kit.bulkhead.SUBJECTS_MAX", 2)
     log, seen = FaultLog(), list[str]()
     log.observer = lambda fault: seen.append(fault.subject)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mooring.kit.clock import EPOCH, ManualClock, RealClock
+from moorage.kit.clock import EPOCH, ManualClock, RealClock
 
 
 def test_sleepers_wake_in_the_order_they_are_due() -> None:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mooring.kit.extras import (
+from moorage.kit.extras import (
     EXTRAS,
     MissingExtraError,
     missing_extra,
@@ -31,10 +31,10 @@ def test_the_extra_that_brings_a_package_is_named(missing: str, package: str, ex
     assert named is not None
     assert named.name == package
     assert named.extra == extra
-    assert str(named).startswith(f"{package} is not installed: pip install 'mooring[{extra}]'")
+    assert str(named).startswith(f"{package} is not installed: pip install 'moorage[{extra}]'")
 
 
-@pytest.mark.parametrize("name", ["grpc._cython.cygrpc", "msgspec", "mooring.kit.gone", None])
+@pytest.mark.parametrize("name", ["grpc._cython.cygrpc", "msgspec", "moorage.kit.gone", None])
 def test_what_no_extra_brings_is_not_explained_away(name: str | None) -> None:
     assert missing_extra(ModuleNotFoundError("No module", name=name)) is None
     with pytest.raises(ModuleNotFoundError) as caught, optional_imports():
@@ -44,7 +44,7 @@ def test_what_no_extra_brings_is_not_explained_away(name: str | None) -> None:
 
 def test_an_import_that_fails_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(MissingExtraError, match=r"'mooring\[server\]'"), optional_imports():
+    with pytest.raises(MissingExtraError, match=r"'moorage\[server\]'"), optional_imports():
         importlib.import_module("uvicorn")
 
 

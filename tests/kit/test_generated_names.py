@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from mooring.kit.generated_names import (
+from moorage.kit.generated_names import (
     SUFFIX_LENGTH,
     SUFFIX_LETTERS,
     Randomness,

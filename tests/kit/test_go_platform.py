@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.kit.go_platform import go_arch, go_os
+from moorage.kit.go_platform import go_arch, go_os
 
 
 @pytest.mark.parametrize(

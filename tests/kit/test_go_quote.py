@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.kit.go_quote import go_quote, go_quote_list
+from moorage.kit.go_quote import go_quote, go_quote_list
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.kit.http_head import Head, HeadError, parse_head, read_head
+from moorage.kit.http_head import Head, HeadError, parse_head, read_head
 
 
 def test_a_request() -> None:

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from mooring.kit.lru import LRU
+from moorage.kit.lru import LRU
 
 
 def test_the_least_recently_used_key_is_evicted_first() -> None:

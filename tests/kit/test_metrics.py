@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.kit.metrics import (
+from moorage.kit.metrics import (
     Counter,
     Gauge,
     Histogram,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.kit.paths_beneath import (
+from moorage.kit.paths_beneath import (
     UnsafePathError,
     check_name,
     folder_beneath,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from mooring.kit.remembered import remembered
+from moorage.kit.remembered import remembered
 
 
 def test_short_texts_are_computed_once_and_long_ones_each_time() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.kit.similar_names import likeness, nearest, similar
+from moorage.kit.similar_names import likeness, nearest, similar
 
 
 @pytest.mark.parametrize(

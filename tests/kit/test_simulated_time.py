@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mooring.kit.clock import LoopClock, run_simulated
+from moorage.kit.clock import LoopClock, run_simulated
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

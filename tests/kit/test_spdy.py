@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.kit.spdy import (
+from moorage.kit.spdy import (
     DICTIONARY,
     FRAME_BYTES_MAX,
     Data,

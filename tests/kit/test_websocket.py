@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.kit.websocket import (
+from moorage.kit.websocket import (
     BAD_TEXT,
     NO_CODE,
     NORMAL,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.kit.backoff import Backoff
-from mooring.kit.clock import ManualClock, settle
-from mooring.kit.workqueue import QueueClosedError, WorkQueue
+from moorage.kit.backoff import Backoff
+from moorage.kit.clock import ManualClock, settle
+from moorage.kit.workqueue import QueueClosedError, WorkQueue
 
 
 def play(

@@ -1,4 +1,4 @@
-"""`import mooring`: load, plan, explain, fit, what_if, devices, claims."""
+"""`import moorage`: load, plan, explain, fit, what_if, devices, claims."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-import mooring
-from mooring.api.codec import encode_json
-from mooring.cli.main import moor
-from mooring.hardware import Catalogue
+import moorage
+from moorage.api.codec import encode_json
+from moorage.cli.main import moor
+from moorage.hardware import Catalogue
 
 ROOT = Path(__file__).parents[2]
 TRAINING = ROOT / "examples" / "training"
@@ -42,8 +42,8 @@ CLAIM: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def world() -> mooring.World:
-    return mooring.load(TRAINING, profile="dgx-h100")
+def world() -> moorage.World:
+    return moorage.load(TRAINING, profile="dgx-h100")
 
 
 def printed(*arguments: str) -> Any:
@@ -55,11 +55,11 @@ def printed(*arguments: str) -> Any:
 # --- the same answers as the commands -------------------------------------------------------------
 
 
-def test_a_plan_is_that_of_the_command(world: mooring.World) -> None:
+def test_a_plan_is_that_of_the_command(world: moorage.World) -> None:
     assert world.plan().to_dict() == printed("plan")
 
 
-def test_an_explanation_is_that_of_the_command(world: mooring.World) -> None:
+def test_an_explanation_is_that_of_the_command(world: moorage.World) -> None:
     explanation = world.plan().pending[0].explain()
     assert explanation.to_dict() == printed("explain")["pending"][0]
     assert explanation.cause.startswith("request gpus wants 3 devices with one")
@@ -68,14 +68,14 @@ def test_an_explanation_is_that_of_the_command(world: mooring.World) -> None:
     assert whole.to_dict() == explanation.to_dict()
 
 
-def test_a_fit_is_that_of_the_command(world: mooring.World) -> None:
+def test_a_fit_is_that_of_the_command(world: moorage.World) -> None:
     found = world.fit("deployment/training")
     assert found.to_dict() == printed("fit", "deployment/training")
     assert (found.total, found.by_node) == (1, {"dgx-h100-0": 1})
     assert found.left_over["gpus"] == 37.5
 
 
-def test_what_if_is_that_of_the_command(world: mooring.World) -> None:
+def test_what_if_is_that_of_the_command(world: moorage.World) -> None:
     found = world.what_if(drain="dgx-h100-0")
     tree = printed("whatif", "--drain", "dgx-h100-0")
     assert found.to_dict() == tree
@@ -83,7 +83,7 @@ def test_what_if_is_that_of_the_command(world: mooring.World) -> None:
     assert len(found.worse) == tree["summary"]["worse"]
 
 
-def test_devices_and_claims_are_those_of_the_commands(world: mooring.World) -> None:
+def test_devices_and_claims_are_those_of_the_commands(world: moorage.World) -> None:
     assert world.devices().to_dict() == printed("devices")
     assert world.claims().to_dict() == printed("claims", "-A")
 
@@ -95,7 +95,7 @@ def test_manifests_are_files_or_mappings(tmp_path: Path) -> None:
     path = tmp_path / "pod.yaml"
     path.write_text(json.dumps(POD), encoding="utf-8")
     for source in (str(path), path, POD, {"apiVersion": "v1", "kind": "List", "items": [POD]}):
-        (pod,) = mooring.load(source, profile="dgx-h100").plan().placed
+        (pod,) = moorage.load(source, profile="dgx-h100").plan().placed
         assert (pod.name, pod.namespace, pod.node) == ("web", "default", "dgx-h100-0")
 
 
@@ -104,13 +104,13 @@ def test_a_dump_is_a_cluster_to_plan_on(tmp_path: Path) -> None:
     objects = (*fleet.nodes, *fleet.classes, *fleet.slices)
     dump = tmp_path / "cluster.yaml"
     dump.write_bytes(b"\n---\n".join(map(encode_json, objects)))
-    world = mooring.load(TRAINING, on=dump)
+    world = moorage.load(TRAINING, on=dump)
     assert len(world.plan().placed) == 3
     assert world.plan().to_dict() == printed("plan")
 
 
 def test_a_claim_alone_is_planned_for_a_pod_that_stands_for_it() -> None:
-    (pod,) = mooring.load(CLAIM, profile="dgx-h100").plan().placed
+    (pod,) = moorage.load(CLAIM, profile="dgx-h100").plan().placed
     assert pod.stands_for == "claim/two"
     assert pod.requests == {
         "gpu": ("gpu.nvidia.com/dgx-h100-0/gpu-0", "gpu.nvidia.com/dgx-h100-0/gpu-1")
@@ -127,7 +127,7 @@ def test_a_claim_alone_is_planned_for_a_pod_that_stands_for_it() -> None:
         ({"profile": "dgx-h100", "feature_gates": {"Nonsense": True}}, "Nonsense"),
         ({"profile": "dgx-h100", "now": datetime(2026, 1, 1)}, "time zone"),
         ({"profile": "dgx-h100", "feature_gates": {"DRAPrioritizedList": "no"}}, "True or False"),
-        ({"profile": "dgx-h100", "gates_preset": "gke"}, "must be one of mooring, kubernetes-1.37"),
+        ({"profile": "dgx-h100", "gates_preset": "gke"}, "must be one of moorage, kubernetes-1.37"),
         ({"profile": "dgx-h100", "numa_node": "both"}, "must be one of scalar, list"),
         ({"profile": "dgx-h100", "on_refused": "drop"}, "must be one of raise, keep"),
         ({"profile": "dgx-h100", "emulated_version": "1.99"}, "1.99"),
@@ -139,21 +139,21 @@ def test_a_claim_alone_is_planned_for_a_pod_that_stands_for_it() -> None:
     ],
 )
 def test_what_cannot_be_loaded_is_an_error_of_one_tree(options: Any, error: str) -> None:
-    with pytest.raises(mooring.MooringError, match=error):
-        mooring.load(**options)
+    with pytest.raises(moorage.MoorageError, match=error):
+        moorage.load(**options)
 
 
 def test_a_manifest_that_is_refused_raises_with_place_and_fact() -> None:
     wrong = {**CLAIM, "spec": {"devices": {"requests": [{"name": "NO"}]}}}
-    with pytest.raises(mooring.ObjectsRefusedError) as found:
-        mooring.load(wrong, profile="dgx-h100")
+    with pytest.raises(moorage.ObjectsRefusedError) as found:
+        moorage.load(wrong, profile="dgx-h100")
     assert "spec.devices.requests[0].name: Invalid value" in found.value.messages[0]
     assert found.value.messages[0].startswith("<mapping 1>:")
 
 
 def test_what_is_refused_can_be_kept_and_explained() -> None:
     wrong = {**POD, "spec": {"containers": [{"name": "NO", "image": "x"}]}}
-    world = mooring.load(wrong, profile="dgx-h100", on_refused="keep")
+    world = moorage.load(wrong, profile="dgx-h100", on_refused="keep")
     assert len(world.refused) == 1
     (pod,) = world.plan().pending
     assert "NO" in pod.explain().cause
@@ -161,14 +161,14 @@ def test_what_is_refused_can_be_kept_and_explained() -> None:
 
 @pytest.mark.parametrize("source", [{"a": object()}, {"kind": {1, 2}}, {}])
 def test_a_mapping_that_is_no_manifest_is_an_error(source: Any) -> None:
-    with pytest.raises(mooring.MooringError, match="<mapping 1>"):
-        mooring.load(source, profile="dgx-h100")
+    with pytest.raises(moorage.MoorageError, match="<mapping 1>"):
+        moorage.load(source, profile="dgx-h100")
 
 
 def test_what_is_odd_is_warned_about() -> None:
     unknown = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}}
-    with pytest.warns(mooring.MooringWarning, match=r"Thing \(example.com/v1\) is not known"):
-        world = mooring.load(unknown, POD, profile="dgx-h100")
+    with pytest.warns(moorage.MoorageWarning, match=r"Thing \(example.com/v1\) is not known"):
+        world = moorage.load(unknown, POD, profile="dgx-h100")
     assert len(world.warnings) == 1
     assert world.warnings[0] in str(world)
 
@@ -176,15 +176,15 @@ def test_what_is_odd_is_warned_about() -> None:
 # --- a chain of questions -------------------------------------------------------------------------
 
 
-def test_a_fix_gives_manifests_that_fit(world: mooring.World) -> None:
+def test_a_fix_gives_manifests_that_fit(world: moorage.World) -> None:
     best, _, advice = world.plan().pending[0].explain().fixes
-    assert mooring.load(*best.manifests(), profile="dgx-h100").plan().fits
+    assert moorage.load(*best.manifests(), profile="dgx-h100").plan().fits
     assert yaml.safe_dump_all(best.manifests())
-    with pytest.raises(mooring.MooringError, match="advice, which no change of objects can do"):
+    with pytest.raises(moorage.MoorageError, match="advice, which no change of objects can do"):
         advice.manifests()
 
 
-def test_after_a_plan_there_is_a_world_with_its_decisions(world: mooring.World) -> None:
+def test_after_a_plan_there_is_a_world_with_its_decisions(world: moorage.World) -> None:
     after = world.plan().after
     assert len(after.devices().where('device.driver == "gpu.nvidia.com"').free) == 3
     taken = after.devices().in_state("taken")
@@ -195,21 +195,21 @@ def test_after_a_plan_there_is_a_world_with_its_decisions(world: mooring.World) 
     assert after.plan().pending[0].full_name == "default/training-1"
 
 
-def test_devices_are_a_sequence(world: mooring.World) -> None:
+def test_devices_are_a_sequence(world: moorage.World) -> None:
     devices = world.devices()
     gpus = devices.where('device.driver == "gpu.nvidia.com"')
     assert len(devices) == 24
     assert len(gpus) == 8
     assert [device.name for device in gpus[:2]] == ["gpu-0", "gpu-1"]
     assert gpus[-1].name == "gpu-7"
-    assert isinstance(gpus[2:], mooring.Devices)
+    assert isinstance(gpus[2:], moorage.Devices)
     assert gpus[0].attributes["productName"] == "NVIDIA H100 80GB HBM3"
     assert gpus[0].capacity == {"memory": "81559Mi"}
     assert [each.id for each in devices.of_class("gpu.nvidia.com")] == [each.id for each in gpus]
     assert devices.counts()["dgx-h100-0", "gpu.nvidia.com"]["free"] == 8
 
 
-def test_questions_about_what_there_is_not_are_errors_with_a_hint(world: mooring.World) -> None:
+def test_questions_about_what_there_is_not_are_errors_with_a_hint(world: moorage.World) -> None:
     devices, plan = world.devices(), world.plan()
     for ask, error in (
         (lambda: devices.where("device.drive"), "undefined field"),
@@ -225,23 +225,23 @@ def test_questions_about_what_there_is_not_are_errors_with_a_hint(world: mooring
         (lambda: world.what_if(taint_node="x"), "taint_node x: must be of the form"),
         (lambda: world.what_if(add="missing.yaml"), "missing.yaml: no such file"),
     ):
-        with pytest.raises(mooring.MooringError, match=error):
+        with pytest.raises(moorage.MoorageError, match=error):
             ask()
 
 
 def test_a_walk_over_devices_renders_none(
-    world: mooring.World, monkeypatch: pytest.MonkeyPatch
+    world: moorage.World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("mooring.library.inventory.device_tree")
+    monkeypatch.delattr("moorage.library.inventory.device_tree")
     devices = world.devices()
     assert sum(each.is_free for each in devices) == 24
     assert repr(devices) == "<Devices: 24 devices, 24 free>"
 
 
-def test_an_expression_that_fails_for_devices_is_warned_about(world: mooring.World) -> None:
+def test_an_expression_that_fails_for_devices_is_warned_about(world: moorage.World) -> None:
     text = 'device.attributes["gpu.nvidia.com"].brand == "Nvidia"'
     concern = "16 devices give an error, such as dra.*: no such key: brand.*scheduling aborts"
-    with pytest.warns(mooring.MooringWarning, match=concern):
+    with pytest.warns(moorage.MoorageWarning, match=concern):
         assert len(world.devices().where(text)) == 8
 
 
@@ -257,15 +257,15 @@ def test_an_expression_that_fails_for_devices_is_warned_about(world: mooring.Wor
 )
 def test_options_of_wrong_types_are_type_errors(options: Any, error: str) -> None:
     with pytest.raises(TypeError, match=error):
-        mooring.load(**options)
+        moorage.load(**options)
 
 
-def test_arguments_of_wrong_types_are_type_errors(world: mooring.World) -> None:
+def test_arguments_of_wrong_types_are_type_errors(world: moorage.World) -> None:
     number: Any = 3
     files: Any = ["a"]
     manifest: Any = {"kind": "Node"}
     for ask, error in (
-        (lambda: mooring.load(files), "source 1: expected str or PathLike or Mapping, not list"),
+        (lambda: moorage.load(files), "source 1: expected str or PathLike or Mapping, not list"),
         (lambda: world.fit(number), "subject: expected str or None, not int 3"),
         (lambda: world.what_if(drain=number), "drain: expected str, not int 3"),
         (lambda: world.what_if(add=manifest), "add: expected str, not dict"),
@@ -276,13 +276,13 @@ def test_arguments_of_wrong_types_are_type_errors(world: mooring.World) -> None:
 
 
 def test_a_plan_of_nothing_says_why() -> None:
-    running = mooring.load(ROOT / "examples" / "two-nodes").plan()
+    running = moorage.load(ROOT / "examples" / "two-nodes").plan()
     assert str(running) == "Nothing to plan: none of 3 pods waits for a node."
-    empty = mooring.load(profile="dgx-h100").plan()
+    empty = moorage.load(profile="dgx-h100").plan()
     assert repr(empty) == "<Plan: Nothing to plan: there are no pods, and nothing that makes any.>"
 
 
-def test_results_are_values(world: mooring.World) -> None:
+def test_results_are_values(world: moorage.World) -> None:
     devices, after = world.devices(), world.plan().after
     assert devices == world.devices()
     assert devices[0] in devices
@@ -292,26 +292,26 @@ def test_results_are_values(world: mooring.World) -> None:
     assert len(taken) == 6
     assert after.claims()[0] in set(after.claims())
     assert world.plan().pods == world.plan().pods
-    assert world.plan() != mooring.load(TRAINING, profile="dgx-h100x2").plan()
-    assert world != mooring.load(TRAINING, profile="dgx-h100")  # may be another cluster
+    assert world.plan() != moorage.load(TRAINING, profile="dgx-h100x2").plan()
+    assert world != moorage.load(TRAINING, profile="dgx-h100")  # may be another cluster
 
 
-def test_a_world_and_its_devices_can_be_sent_to_another_process(world: mooring.World) -> None:
+def test_a_world_and_its_devices_can_be_sent_to_another_process(world: moorage.World) -> None:
     sent = pickle.loads(pickle.dumps(world))
     assert sent.plan() == world.plan()
     for each in (world.devices()[0], world.devices(), world.fit("deployment/training")):
         assert pickle.loads(pickle.dumps(each)) == each
 
 
-def test_no_question_changes_a_world(world: mooring.World) -> None:
+def test_no_question_changes_a_world(world: moorage.World) -> None:
     before = world.plan().to_dict()
     world.fit("deployment/training")
     world.what_if(remove_node="dgx-h100-0")
-    mooring.simulate(world, [{"arrival": 0, "workload": "pod/notebook-0", "duration": 5}])
+    moorage.simulate(world, [{"arrival": 0, "workload": "pod/notebook-0", "duration": 5}])
     assert world.plan().to_dict() == before
 
 
-def test_results_have_a_text(world: mooring.World) -> None:
+def test_results_have_a_text(world: moorage.World) -> None:
     plan = world.plan()
     assert str(plan).splitlines()[0] == "3 pods of 4 placed"
     assert repr(plan) == "<Plan: 3 pods of 4 placed>"
@@ -332,17 +332,17 @@ def modules_after(program: str) -> set[str]:
 
 
 def test_importing_imports_nothing_else() -> None:
-    assert modules_after("import mooring") == {"mooring"}
-    assert modules_after("import mooring; mooring.__version__; dir(mooring)") == {"mooring"}
+    assert modules_after("import moorage") == {"moorage"}
+    assert modules_after("import moorage; moorage.__version__; dir(moorage)") == {"moorage"}
 
 
 def test_the_facade_needs_neither_click_nor_http() -> None:
-    used = modules_after("import mooring; mooring.load(profile='dgx-h100').plan()")
+    used = modules_after("import moorage; moorage.load(profile='dgx-h100').plan()")
     roots = {name.partition(".")[0] for name in used}
     assert roots.isdisjoint({"click", "httptools", "grpc", "uvicorn"})
-    assert not any(name.startswith(("mooring.cli.", "mooring.cluster.")) for name in used)
+    assert not any(name.startswith(("moorage.cli.", "moorage.cluster.")) for name in used)
 
 
 def test_a_name_that_there_is_not_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="module 'mooring' has no attribute 'lod'"):
-        mooring.lod  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match="module 'moorage' has no attribute 'lod'"):
+        moorage.lod  # type: ignore[attr-defined]  # noqa: B018

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import mooring
-import mooring.library
+import moorage
+import moorage.library
 from reference.library_page import library_page, surface
 
 ROOT = Path(__file__).parents[2]
@@ -24,31 +24,31 @@ def test_the_interface_is_what_the_listing_says() -> None:
     assert surface() == LISTING.read_text(encoding="utf-8"), remedy
 
 
-def test_every_name_of_the_library_is_one_of_mooring() -> None:
+def test_every_name_of_the_library_is_one_of_moorage() -> None:
     own = {"__version__", "driver", "hardware", "testing"}
-    assert set(mooring.__all__) - own == set(mooring.library.__all__)
-    assert set(mooring.__all__) <= set(dir(mooring))
-    for name in mooring.__all__:
-        assert getattr(mooring, name) is not None
+    assert set(moorage.__all__) - own == set(moorage.library.__all__)
+    assert set(moorage.__all__) <= set(dir(moorage))
+    for name in moorage.__all__:
+        assert getattr(moorage, name) is not None
 
 
 def test_every_name_has_a_docstring() -> None:
-    for name in mooring.__all__:
+    for name in moorage.__all__:
         if name != "__version__":
-            assert getattr(mooring, name).__doc__, name
+            assert getattr(moorage, name).__doc__, name
     assert "|  |" not in library_page().replace("` |  |", "")
 
 
 def test_a_driver_can_make_every_value_that_the_sdk_takes() -> None:
     """A field's type that is not public could only be imported from what may change."""
-    public = {f"mooring.driver.{name}" for name in mooring.driver.__all__}
+    public = {f"moorage.driver.{name}" for name in moorage.driver.__all__}
     read_only = {"ResourceClaim", "Timestamp", "Extra", "Format"}
     missing = {
         f"{line}: {word}"
         for line in surface().splitlines()
-        if line.startswith("mooring.driver.") and "(" not in line and ": " in line
+        if line.startswith("moorage.driver.") and "(" not in line and ": " in line
         for word in re.findall(r"\b[A-Z]\w+", line.partition(": ")[2])
-        if f"mooring.driver.{word}" not in public and word not in read_only | {"None", "Any"}
+        if f"moorage.driver.{word}" not in public and word not in read_only | {"None", "Any"}
     }
     assert missing == set()
 
@@ -92,7 +92,7 @@ def test_a_typed_user_passes_pyright() -> None:
 
 def test_type_checkers_see_through_the_lazy_imports(mypy: tuple[str, ...], tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("import mooring\nmooring.lod('x')\nmooring.load(on=5).plan().pods[0].nod\n")
+    wrong.write_text("import moorage\nmoorage.lod('x')\nmoorage.load(on=5).plan().pods[0].nod\n")
     done = run(*mypy, str(wrong))
     assert 'Module has no attribute "lod"' in done.stdout
     assert 'Argument "on" to "load" has incompatible type "int"' in done.stdout

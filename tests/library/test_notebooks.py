@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import mooring
-from mooring.library import html
+import moorage
+from moorage.library import html
 
 EVIL = "<script>alert(1)<script>"
 DRIVER = "gpu.example.com"
@@ -23,14 +23,14 @@ def manifest(kind: str, name: str, **fields: Any) -> dict[str, Any]:
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}
 
 
-def evil_world() -> mooring.World:
+def evil_world() -> moorage.World:
     """Return a world whose names are markup, wherever a cluster may have any."""
     devices = [{"name": f"{EVIL}{number}"} for number in range(2)]
     pool = {"name": EVIL, "generation": 1, "resourceSliceCount": 1}
     request = {"name": "gpu", "exactly": {"deviceClassName": EVIL, "count": 3}}
     container = {"name": "c", "image": "x", "resources": {"claims": [{"name": "d"}]}}
     entry = {"name": "d", "resourceClaimName": EVIL}
-    return mooring.load(
+    return moorage.load(
         manifest("Node", EVIL, status={"allocatable": {"pods": "110", "cpu": "4"}}),
         manifest("DeviceClass", EVIL, spec={}),
         manifest(
@@ -44,7 +44,7 @@ def evil_world() -> mooring.World:
     )
 
 
-def results_of(world: mooring.World) -> Iterator[mooring.Readable]:
+def results_of(world: moorage.World) -> Iterator[moorage.Readable]:
     plan = world.plan()
     yield world
     yield plan
@@ -60,12 +60,12 @@ def results_of(world: mooring.World) -> Iterator[mooring.Readable]:
         yield sequence
         yield from sequence
     trace = [{"arrival": 0, "workload": f"pod/{plan.pods[-1].full_name}", "duration": 60}]
-    simulation = mooring.simulate(world, trace)
+    simulation = moorage.simulate(world, trace)
     yield simulation
     yield simulation.chart()
 
 
-@pytest.mark.filterwarnings("ignore::mooring.MooringWarning")
+@pytest.mark.filterwarnings("ignore::moorage.MoorageWarning")
 def test_nothing_from_outside_is_markup() -> None:
     kinds = set()
     for result in results_of(evil_world()):
@@ -77,7 +77,7 @@ def test_nothing_from_outside_is_markup() -> None:
         assert str(result)
         assert repr(result).startswith(f"<{type(result).__name__}: ")
         assert result.to_dict() is not None
-    assert kinds >= {each for each in mooring.Readable.__subclasses__() if each.__name__ != "_Pod"}
+    assert kinds >= {each for each in moorage.Readable.__subclasses__() if each.__name__ != "_Pod"}
 
 
 def test_whatever_cannot_be_printed_is_escaped() -> None:
@@ -96,7 +96,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_a_chart_has_a_line_for_each_name() -> None:
-    chart = mooring.chart({"a": [(0, 0), (10, 100)], "<b>": [(5, 50)]}, title="t", x="x", y="y")
+    chart = moorage.chart({"a": [(0, 0), (10, 100)], "<b>": [(5, 50)]}, title="t", x="x", y="y")
     tree = ET.fromstring(chart.svg)
     lines = [each.find(f"{SVG}title") for each in tree.iter(f"{SVG}polyline")]
     assert [title.text for title in lines if title is not None] == ["a", "<b>"]
@@ -118,7 +118,7 @@ def test_a_chart_has_a_line_for_each_name() -> None:
     ],
 )
 def test_every_range_of_numbers_can_be_drawn(points: list[tuple[float, float]]) -> None:
-    tree = ET.fromstring(mooring.chart({"a": points}).svg)
+    tree = ET.fromstring(moorage.chart({"a": points}).svg)
     for each in tree.iter(f"{SVG}circle"):
         assert 69 <= float(each.attrib["cx"]) <= 555
         assert 33 <= float(each.attrib["cy"]) <= 273
@@ -135,5 +135,5 @@ def test_every_range_of_numbers_can_be_drawn(points: list[tuple[float, float]]) 
     ],
 )
 def test_what_cannot_be_drawn_is_an_error(lines: Any, error: str) -> None:
-    with pytest.raises(mooring.MooringError, match=error):
-        mooring.chart(lines)
+    with pytest.raises(moorage.MoorageError, match=error):
+        moorage.chart(lines)

@@ -19,10 +19,10 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from mooring.wire import dra_v1_pb2 as dra
-from mooring.wire import health_v1_pb2 as health
-from mooring.wire import registration_pb2 as registration
-from mooring.wire.services import (
+from moorage.wire import dra_v1_pb2 as dra
+from moorage.wire import health_v1_pb2 as health
+from moorage.wire import registration_pb2 as registration
+from moorage.wire.services import (
     DRA_PLUGIN,
     DRA_V1,
     DRA_V1BETA1,

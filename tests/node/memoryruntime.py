@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Sequence
 
 from msgspec.structs import replace
 
-from mooring.api.core import Pod
-from mooring.api.timestamp import Timestamp
-from mooring.kit.clock import Clock
-from mooring.node.contract import DeviceRunOptions, DevicesRefusedError
-from mooring.node.runtime.contract import (
+from moorage.api.core import Pod
+from moorage.api.timestamp import Timestamp
+from moorage.kit.clock import Clock
+from moorage.node.contract import DeviceRunOptions, DevicesRefusedError
+from moorage.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
     ContainerState,

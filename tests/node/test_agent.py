@@ -9,19 +9,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mooring.api.codec import decode_tree
-from mooring.api.coordination import Lease
-from mooring.api.core import Event, Node, Pod
-from mooring.api.core.node import NodeSystemInfo
-from mooring.api.gates import Gates
-from mooring.api.quantity import Quantity
-from mooring.apiserver.auth.credentials import ADMIN
-from mooring.client.writes import Create, Delete, Target
-from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import ProgramContext
-from mooring.kit.clock import REAL
-from mooring.node.agent import Agent
-from mooring.node.node_status import MachineInfo, NodeDescription
+from moorage.api.codec import decode_tree
+from moorage.api.coordination import Lease
+from moorage.api.core import Event, Node, Pod
+from moorage.api.core.node import NodeSystemInfo
+from moorage.api.gates import Gates
+from moorage.api.quantity import Quantity
+from moorage.apiserver.auth.credentials import ADMIN
+from moorage.client.writes import Create, Delete, Target
+from moorage.cluster.embedded import EmbeddedCluster, embedded
+from moorage.cluster.programs import ProgramContext
+from moorage.kit.clock import REAL
+from moorage.node.agent import Agent
+from moorage.node.node_status import MachineInfo, NodeDescription
 from tests.client.servers import until
 from tests.node.memoryruntime import MemoryDevices, MemoryRuntime
 from tests.node.world import container

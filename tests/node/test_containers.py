@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.cdi import ContainerEdits
-from mooring.api.quantity import Quantity
-from mooring.node.contract import DeviceRunOptions
-from mooring.node.errors import ConfigError
-from mooring.node.pods import volumes
-from mooring.node.pods.container_environment import (
+from moorage.api.cdi import ContainerEdits
+from moorage.api.quantity import Quantity
+from moorage.node.contract import DeviceRunOptions
+from moorage.node.errors import ConfigError
+from moorage.node.pods import volumes
+from moorage.node.pods.container_environment import (
     NodeContext,
     ObjectSource,
     TokenSpec,
@@ -22,8 +22,8 @@ from mooring.node.pods.container_environment import (
     needed_by_volumes,
     token_specs,
 )
-from mooring.node.pods.container_spec import limits_of, spec_of
-from mooring.node.pods.volumes import Materials, make, make_subpaths, mounts_of, volumes_of
+from moorage.node.pods.container_spec import limits_of, spec_of
+from moorage.node.pods.volumes import Materials, make, make_subpaths, mounts_of, volumes_of
 from tests.node.world import container, make_pod
 
 AROUND = NodeContext("n", "10.0.0.1", "10.1.0.1", {"cpu": Quantity.parse("8")})

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.kit.clock import settle
-from mooring.node.errors import ConfigError
-from mooring.node.pods.container_environment import CONFIG_MAP, SECRET, NodeContext, ObjectSource
-from mooring.node.pods.pod_workers import PodWorkers
-from mooring.node.pods.volumes import Materials, make, make_subpaths, mounts_of, remove, volumes_of
-from mooring.node.runtime.sim import SimRuntime
+from moorage.kit.clock import settle
+from moorage.node.errors import ConfigError
+from moorage.node.pods.container_environment import CONFIG_MAP, SECRET, NodeContext, ObjectSource
+from moorage.node.pods.pod_workers import PodWorkers
+from moorage.node.pods.volumes import Materials, make, make_subpaths, mounts_of, remove, volumes_of
+from moorage.node.runtime.sim import SimRuntime
 from tests.node.world import World, container, make_pod, play
 
 VICTIM = "../../uid-victim/volumes/conf"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import Pod
-from mooring.client.errors import UnavailableError
-from mooring.client.writes import Create, Delete, Target
-from mooring.node.agent import LimitedClient
+from moorage.api.core import Pod
+from moorage.client.errors import UnavailableError
+from moorage.client.writes import Create, Delete, Target
+from moorage.node.agent import LimitedClient
 from tests.node.world import make_pod
 
 

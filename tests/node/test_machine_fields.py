@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from mooring.api.cdi import ContainerEdits, Mount
-from mooring.node.errors import ConfigError
-from mooring.node.pods.container_environment import NodeContext
-from mooring.node.pods.machine_fields import check_machine_fields, etc_files, host_name
-from mooring.node.pods.volumes import Materials, make, mounts_of, volumes_of
-from mooring.node.runtime.contract import RuntimeRefusedError
-from mooring.node.runtime.podman.command_line import run_line
-from mooring.node.runtime.process import ProcessRuntime
+from moorage.api.cdi import ContainerEdits, Mount
+from moorage.node.errors import ConfigError
+from moorage.node.pods.container_environment import NodeContext
+from moorage.node.pods.machine_fields import check_machine_fields, etc_files, host_name
+from moorage.node.pods.volumes import Materials, make, mounts_of, volumes_of
+from moorage.node.runtime.contract import RuntimeRefusedError
+from moorage.node.runtime.podman.command_line import run_line
+from moorage.node.runtime.process import ProcessRuntime
 from tests.node.runtime.bench import Bench, shell, told_by
 from tests.node.world import container, make_pod
 
@@ -209,8 +209,8 @@ def test_read_only_with_all_mounts_in_it(bench: Bench, option: str, told: str) -
 
     async def story(runtime: ProcessRuntime) -> None:
         mount = Mount(host_path="/dev", container_path="/mnt/x", options=("rbind", "ro", option))
-        script = "(echo x > /mnt/x/shm/mooring-test) 2>/dev/null && echo yes || echo no"
-        script += "; rm -f /dev/shm/mooring-test"
+        script = "(echo x > /mnt/x/shm/moorage-test) 2>/dev/null && echo yes || echo no"
+        script += "; rm -f /dev/shm/moorage-test"
         spec = shell("a", script, edits=ContainerEdits(mounts=(mount,)))
         assert await told_by(runtime, spec) == told
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import Pod
-from mooring.kit.bulkhead import Fault
-from mooring.kit.clock import settle
-from mooring.kit.http_head import Head
-from mooring.node.kubelet_server.handlers import (
+from moorage.api.core import Pod
+from moorage.kit.bulkhead import Fault
+from moorage.kit.clock import settle
+from moorage.kit.http_head import Head
+from moorage.node.kubelet_server.handlers import (
     LogResponse,
     PlainResponse,
     RequestHandler,

@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core import Node
-from mooring.api.core.node import NodeSystemInfo
-from mooring.api.gates import Gates
-from mooring.api.quantity import Quantity
-from mooring.api.timestamp import Timestamp
-from mooring.node.node_status import (
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.core import Node
+from moorage.api.core.node import NodeSystemInfo
+from moorage.api.gates import Gates
+from moorage.api.quantity import Quantity
+from moorage.api.timestamp import Timestamp
+from moorage.node.node_status import (
     MachineInfo,
     NodeDescription,
     PluginResource,

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.core import Pod
-from mooring.api.core.pod import ContainerStatus
-from mooring.api.timestamp import LATEST, Timestamp
-from mooring.client.errors import ConflictError, UnavailableError
-from mooring.kit.clock import settle
-from mooring.node.pods.pod_actions import CleanUp, Requeue, SetUp, Start, Stop, plan, termination_of
-from mooring.node.pods.pod_record import (
+from moorage.api.core import Pod
+from moorage.api.core.pod import ContainerStatus
+from moorage.api.timestamp import LATEST, Timestamp
+from moorage.client.errors import ConflictError, UnavailableError
+from moorage.kit.clock import settle
+from moorage.node.pods.pod_actions import CleanUp, Requeue, SetUp, Start, Stop, plan, termination_of
+from moorage.node.pods.pod_record import (
     CrashBackoff,
     FailedAttempt,
     PodRecord,
@@ -26,7 +26,7 @@ from mooring.node.pods.pod_record import (
     should_restart,
     wait_until,
 )
-from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
+from moorage.node.runtime.contract import ContainerId, ContainerState, Phase
 from tests.node.world import NOW, World, container, make_pod, play
 
 FINAL = ("Succeeded", "Failed")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core import Pod
-from mooring.api.core.pod import PodCondition
-from mooring.kit.clock import settle
-from mooring.node.runtime.contract import RuntimeRefusedError
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.core import Pod
+from moorage.api.core.pod import PodCondition
+from moorage.kit.clock import settle
+from moorage.node.runtime.contract import RuntimeRefusedError
 from tests.node.world import World, container, make_pod, play
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.codec import to_tree
-from mooring.api.runtime_class import RuntimeClass
-from mooring.client.errors import UnavailableError
-from mooring.kit.bulkhead import Fault
-from mooring.kit.clock import settle
-from mooring.node.runtime.contract import RuntimeRefusedError
+from moorage.api.codec import to_tree
+from moorage.api.runtime_class import RuntimeClass
+from moorage.client.errors import UnavailableError
+from moorage.kit.bulkhead import Fault
+from moorage.kit.clock import settle
+from moorage.node.runtime.contract import RuntimeRefusedError
 from tests.node.world import SLOTS, World, container, make_node, make_pod, play
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from mooring.kit.clock import REAL
-from mooring.node.pods.probes import (
+from moorage.kit.clock import REAL
+from moorage.node.pods.probes import (
     LIVENESS,
     ExecAction,
     HandlerAction,
@@ -18,7 +18,7 @@ from mooring.node.pods.probes import (
     action_of,
     probe_of,
 )
-from mooring.node.runtime.contract import ContainerId
+from moorage.node.runtime.contract import ContainerId
 from tests.node.memoryruntime import MemoryRuntime
 from tests.node.world import container, make_pod
 

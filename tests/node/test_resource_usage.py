@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import Any, cast
 
-from mooring.kit.clock import ManualClock, settle
-from mooring.node.resource_usage import UsageMeter
-from mooring.node.runtime.contract import ContainerId, ContainerStats, Runtime
+from moorage.kit.clock import ManualClock, settle
+from moorage.node.resource_usage import UsageMeter
+from moorage.node.runtime.contract import ContainerId, ContainerStats, Runtime
 from tests.node.world import make_pod
 
 MEMORY = "MemTotal:  1000 kB\nMemFree: 100 kB\nMemAvailable:  400 kB\n"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.schema import api_type
-from mooring.kit.clock import settle
-from mooring.node.pods.admission import check
-from mooring.node.pods.container_environment import CONFIG_MAP, NodeContext, ObjectSource
-from mooring.node.pods.volumes import Materials, make, volumes_of
+from moorage.api.schema import api_type
+from moorage.kit.clock import settle
+from moorage.node.pods.admission import check
+from moorage.node.pods.container_environment import CONFIG_MAP, NodeContext, ObjectSource
+from moorage.node.pods.volumes import Materials, make, volumes_of
 from tests.node.world import World, container, make_node, make_pod, play
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can do this")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.node.host_folders import host_folders_of, node_path
-from mooring.node.pods.container_environment import NodeContext, environment
-from mooring.node.pods.service_environment import NamedPort, server_variables, service_variables
-from mooring.node.pods.volumes import Materials, make, volumes_of
+from moorage.node.host_folders import host_folders_of, node_path
+from moorage.node.pods.container_environment import NodeContext, environment
+from moorage.node.pods.service_environment import NamedPort, server_variables, service_variables
+from moorage.node.pods.volumes import Materials, make, volumes_of
 from tests.node.world import container, make_pod
 
 

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Service
-from mooring.api.discovery import EndpointSlice
-from mooring.client.contract import Client
-from mooring.node.pods.service_environment import variables_for
-from mooring.node.service_proxy import Address, Endpoints, ServiceProxy, forwards
+from moorage.api.codec import decode_tree
+from moorage.api.core import Service
+from moorage.api.discovery import EndpointSlice
+from moorage.client.contract import Client
+from moorage.node.pods.service_environment import variables_for
+from moorage.node.service_proxy import Address, Endpoints, ServiceProxy, forwards
 
 IP = "127.96.0.7"
 WAIT_S = 20.0

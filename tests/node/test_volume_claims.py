@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import PersistentVolumeClaim, Pod
-from mooring.client.errors import UnavailableError
-from mooring.node.errors import ConfigError, SourceError
-from mooring.node.pods.volume_claims import ClaimedVolume, claimed_volumes
-from mooring.node.pods.volumes import Materials, make, mounts_of, volumes_of
+from moorage.api.codec import decode_tree
+from moorage.api.core import PersistentVolumeClaim, Pod
+from moorage.client.errors import UnavailableError
+from moorage.node.errors import ConfigError, SourceError
+from moorage.node.pods.volume_claims import ClaimedVolume, claimed_volumes
+from moorage.node.pods.volumes import Materials, make, mounts_of, volumes_of
 from tests.node.world import container, make_pod
 
 BOUND = {"phase": "Bound"}

@@ -9,17 +9,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core import Node, Pod
-from mooring.api.runtime_class import RuntimeClass
-from mooring.api.timestamp import Timestamp
-from mooring.client.errors import ConflictError, NotFoundError
-from mooring.client.writes import Delete, Patch, RecordEvent
-from mooring.kit.clock import ManualClock, settle
-from mooring.node.pods.container_environment import NodeContext, SourceCache
-from mooring.node.pods.pod_context import PodContext
-from mooring.node.pods.pod_workers import PodWorkers
-from mooring.node.runtime.contract import ContainerId, ContainerState
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.core import Node, Pod
+from moorage.api.runtime_class import RuntimeClass
+from moorage.api.timestamp import Timestamp
+from moorage.client.errors import ConflictError, NotFoundError
+from moorage.client.writes import Delete, Patch, RecordEvent
+from moorage.kit.clock import ManualClock, settle
+from moorage.node.pods.container_environment import NodeContext, SourceCache
+from moorage.node.pods.pod_context import PodContext
+from moorage.node.pods.pod_workers import PodWorkers
+from moorage.node.runtime.contract import ContainerId, ContainerState
 from tests.node.memoryruntime import MemoryDevices, MemoryRuntime
 
 SLOTS = 8

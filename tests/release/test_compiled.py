@@ -70,8 +70,8 @@ def test_no_module_has_what_mypyc_compiles_into_something_else(module: str) -> N
 )
 def test_what_mypyc_compiles_into_something_else_is_refused(text: str, fault: str) -> None:
     with pytest.raises(CompileError) as caught:
-        refuse("mooring/a.py", text)
-    assert str(caught.value) == f"mooring/a.py:{fault}"
+        refuse("moorage/a.py", text)
+    assert str(caught.value) == f"moorage/a.py:{fault}"
 
 
 def test_generators_that_a_call_consumes_are_not_refused() -> None:
@@ -155,7 +155,7 @@ def test_it_says_that_it_is_compiled_and_has_the_sources_too(unpacked: Path) -> 
     for module in MODULES:
         assert (unpacked / module).exists()
         assert (unpacked / module).with_suffix(suffix).exists()
-    assert _run(unpacked, "mooring.cli", "--version").stdout.endswith(" (compiled)\n")
+    assert _run(unpacked, "moorage.cli", "--version").stdout.endswith(" (compiled)\n")
 
 
 @pytest.mark.sweep

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 import dev
-import mooring
+import moorage
 from release import build
 from release.lock_file import read_lock
 from release.metadata_hook import ReadmeAndUrls, readme_for_index, urls, version_of
 from release.sbom import sbom
 from release.vendored import ROOT, faults, notices, vendored
 
-REPOSITORY = "https://example.com/mooring"
+REPOSITORY = "https://example.com/moorage"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 # --- the README of an index --------------------------------------------------------------------
@@ -67,13 +67,13 @@ def test_the_hook_gives_hatchling_both() -> None:
     metadata: dict[str, Any] = {}
     ReadmeAndUrls(str(ROOT), {"repository": REPOSITORY + "/"}).update(metadata)
     assert metadata["readme"]["content-type"] == "text/markdown"
-    assert f"{REPOSITORY}/blob/v{mooring.__version__}/docs/index.md" in metadata["readme"]["text"]
+    assert f"{REPOSITORY}/blob/v{moorage.__version__}/docs/index.md" in metadata["readme"]["text"]
     assert metadata["urls"]["Homepage"] == REPOSITORY
 
 
 def test_the_version_is_declared_once_and_has_a_section_in_the_changelog() -> None:
-    assert version_of(ROOT) == mooring.__version__
-    released = mooring.__version__.partition(".dev")[0]
+    assert version_of(ROOT) == moorage.__version__
+    released = moorage.__version__.partition(".dev")[0]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(rf"^## {re.escape(released)} - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE)
 
@@ -86,7 +86,7 @@ def test_lock_files_are_read_with_what_needs_what() -> None:
     text = (ROOT / "requirements" / "server.txt").read_text(encoding="utf-8")
     assert len(pins) == text.count("==")
     assert sum(len(pin.sha256s) for pin in pins.values()) == text.count("--hash=sha256:")
-    assert pins["click"].needed_by == ("mooring", "uvicorn")
+    assert pins["click"].needed_by == ("moorage", "uvicorn")
     assert "platform_python_implementation" in pins["cffi"].marker
 
 
@@ -120,7 +120,7 @@ def test_the_bill_lists_what_all_brings_and_how_it_hangs_together() -> None:
     refs = [each["bom-ref"] for each in document["components"]]
     assert len(refs) == len(set(refs))
     edges = {each["ref"]: each["dependsOn"] for each in document["dependencies"]}
-    assert edges.keys() == {"pkg:pypi/mooring@1.0", *refs}
+    assert edges.keys() == {"pkg:pypi/moorage@1.0", *refs}
     assert "pkg:pypi/click@" in " ".join(
         edges[f"pkg:pypi/uvicorn@{version_in('server', 'uvicorn')}"]
     )
@@ -138,7 +138,7 @@ ROW = "| `x.js` | `@y/x`, `dist/x.js` | 1.2.3 | MIT |\n"
 
 
 def vendor(root: Path, **others: str) -> Path:
-    folder = root / "src" / "mooring" / "web" / "vendor"
+    folder = root / "src" / "moorage" / "web" / "vendor"
     folder.mkdir(parents=True)
     digest = hashlib.sha256(b"code").hexdigest()
     files = {
@@ -160,7 +160,7 @@ def test_the_notice_has_package_version_licence_and_text(tmp_path: Path) -> None
     vendor(tmp_path)
     assert faults(tmp_path) == []
     text = notices(tmp_path)
-    assert "## @y/x 1.2.3\n\n`src/mooring/web/vendor/x.js`, MIT:\n\n```text\nDo.\n```" in text
+    assert "## @y/x 1.2.3\n\n`src/moorage/web/vendor/x.js`, MIT:\n\n```text\nDo.\n```" in text
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_what_is_missing_beside_them_is_named(
     files: dict[str, str], fault: str, tmp_path: Path
 ) -> None:
     vendor(tmp_path, **files)
-    assert faults(tmp_path) == [f"src/mooring/web/vendor: {fault}"]
+    assert faults(tmp_path) == [f"src/moorage/web/vendor: {fault}"]
 
 
 # --- the whole ---------------------------------------------------------------------------------
@@ -187,12 +187,12 @@ def test_a_release_is_reproducible_and_its_checks_are_content(tmp_path: Path) ->
     """Two builds with the same bytes; twine, check-wheel-contents and pyroma have no complaint."""
     dev.ensure_tools(dev.RELEASE)
     tools = str(dev.python_of(dev.RELEASE).parent)
-    (tmp_path / "mooring-0.0.1-py3-none-any.whl").write_text("of before")
+    (tmp_path / "moorage-0.0.1-py3-none-any.whl").write_text("of before")
     assert build.main(["--tools", tools, "--output", str(tmp_path)]) == 0
     names = {path.name for path in tmp_path.iterdir()}
-    wheel = f"mooring-{mooring.__version__}-py3-none-any.whl"
-    sdist = f"mooring-{mooring.__version__}.tar.gz"
-    krew = f"mooring-krew-{mooring.__version__}.tar.gz"  # without an address it has no manifest
+    wheel = f"moorage-{moorage.__version__}-py3-none-any.whl"
+    sdist = f"moorage-{moorage.__version__}.tar.gz"
+    krew = f"moorage-krew-{moorage.__version__}.tar.gz"  # without an address it has no manifest
     assert names == {wheel, sdist, krew, "sbom.cdx.json", "SHA256SUMS"}
     for line in (tmp_path / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split()
@@ -203,7 +203,7 @@ def test_a_release_is_reproducible_and_its_checks_are_content(tmp_path: Path) ->
         packed = set(archive.namelist())
         (metadata,) = (name for name in packed if name.endswith(".dist-info/METADATA"))
         fields = message_from_string(archive.read(metadata).decode())
-    assert {"mooring/py.typed", "mooring/examples/training/training.yaml"} <= packed
+    assert {"moorage/py.typed", "moorage/examples/training/training.yaml"} <= packed
     assert fields.get_all("License-File") == ["LICENSE", "THIRD_PARTY_NOTICES.md"]
     assert "$ moor plan" in fields.get_payload()
 

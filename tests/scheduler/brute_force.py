@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from mooring.scheduler.diagnosis import FitDiagnosis
-from mooring.scheduler.framework import Unschedulable
-from mooring.scheduler.node_info import NodeInfo
-from mooring.scheduler.node_snapshot import NodeSnapshot
-from mooring.scheduler.plugins import registry
-from mooring.scheduler.pod_signature import PodSignature
-from mooring.scheduler.topology_state import TopologyState
+from moorage.scheduler.diagnosis import FitDiagnosis
+from moorage.scheduler.framework import Unschedulable
+from moorage.scheduler.node_info import NodeInfo
+from moorage.scheduler.node_snapshot import NodeSnapshot
+from moorage.scheduler.plugins import registry
+from moorage.scheduler.pod_signature import PodSignature
+from moorage.scheduler.topology_state import TopologyState
 
 FILTERS = (*registry.FILTERS, *registry.FILTERS_AFTER_CLAIMS)
 

@@ -10,12 +10,12 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.reservation import Reservation, release, reserve
-from mooring.scheduler.scheduling_cycle import Attempt, Outcome, Pending, Placed, attempt, schedule
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.reservation import Reservation, release, reserve
+from moorage.scheduler.scheduling_cycle import Attempt, Outcome, Pending, Placed, attempt, schedule
 from tests.scheduler.makers import ZONE, node, pod
 from tests.scheduler.scenes import (
     GPU,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.scheduler.diagnosis import FitDiagnosis
-from mooring.scheduler.framework import RankingWork, Unschedulable
-from mooring.scheduler.node_ranking import NodeRanking
-from mooring.scheduler.node_snapshot import NodeSnapshot
-from mooring.scheduler.pod_signature import PodInfo, PodSignature, ReadingSettings, sign
-from mooring.scheduler.signature_cache import SignatureCache
+from moorage.api.codec import decode_tree
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.scheduler.diagnosis import FitDiagnosis
+from moorage.scheduler.framework import RankingWork, Unschedulable
+from moorage.scheduler.node_ranking import NodeRanking
+from moorage.scheduler.node_snapshot import NodeSnapshot
+from moorage.scheduler.pod_signature import PodInfo, PodSignature, ReadingSettings, sign
+from moorage.scheduler.signature_cache import SignatureCache
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"

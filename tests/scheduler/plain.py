@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from mooring.api.core.node import Node
-from mooring.api.core.placement import PodAffinityTerm, TopologySpreadConstraint
-from mooring.api.core.pod import Pod
-from mooring.api.labels import EVERYTHING, Selector, read_selector
+from moorage.api.core.node import Node
+from moorage.api.core.placement import PodAffinityTerm, TopologySpreadConstraint
+from moorage.api.core.pod import Pod
+from moorage.api.labels import EVERYTHING, Selector, read_selector
 
 Labels = Mapping[str, str]
 

@@ -7,20 +7,20 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import (
+from moorage.api.codec import decode_tree
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
 )
-from mooring.api.scheduling import CompositePodGroup, PodGroup
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.features import ALL_FEATURES, Features
-from mooring.scheduler.reservation import IdSource, Reservation, reserve
-from mooring.scheduler.scheduling_cycle import Pending, Placed, schedule
+from moorage.api.scheduling import CompositePodGroup, PodGroup
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.features import ALL_FEATURES, Features
+from moorage.scheduler.reservation import IdSource, Reservation, reserve
+from moorage.scheduler.scheduling_cycle import Pending, Placed, schedule
 from tests.scheduler.makers import pod
 
 GPU = "gpu.example.com"

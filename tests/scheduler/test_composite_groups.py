@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.core.pod import Pod
-from mooring.api.gates import Gates
-from mooring.api.scheduling import CompositePodGroup, PodGroup
-from mooring.claims.pod_claims import group_name
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.features import Features
-from mooring.scheduler.group_forest import COMPOSITE, GROUP, GroupKey
-from mooring.scheduler.pod_groups import Gang, UnitDecision, decide, unit_of
-from mooring.scheduler.reservation import Reservation
-from mooring.scheduler.scheduling_cycle import Pending
+from moorage.api.core.pod import Pod
+from moorage.api.gates import Gates
+from moorage.api.scheduling import CompositePodGroup, PodGroup
+from moorage.claims.pod_claims import group_name
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.features import Features
+from moorage.scheduler.group_forest import COMPOSITE, GROUP, GroupKey
+from moorage.scheduler.pod_groups import Gang, UnitDecision, decide, unit_of
+from moorage.scheduler.reservation import Reservation
+from moorage.scheduler.scheduling_cycle import Pending
 from tests.scheduler.makers import HOST, node, pod
 from tests.scheduler.scenes import cluster, composite, group, new_names
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.scheduler.diagnosis import NO_PREEMPTION, FitDiagnosis, fit_message, preemption_message
-from mooring.scheduler.framework import Unschedulable
-from mooring.scheduler.pod_signature import sign
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.scheduler.diagnosis import NO_PREEMPTION, FitDiagnosis, fit_message, preemption_message
+from moorage.scheduler.framework import Unschedulable
+from moorage.scheduler.pod_signature import sign
 from tests.corpus import corpus
 from tests.scheduler.makers import diagnose, fleet, node, pod
 

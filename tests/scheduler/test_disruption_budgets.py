@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.codec import decode_tree
-from mooring.api.core.pod import Pod
-from mooring.api.policy import PodDisruptionBudget
-from mooring.scheduler.cluster import Cluster
+from moorage.api.codec import decode_tree
+from moorage.api.core.pod import Pod
+from moorage.api.policy import PodDisruptionBudget
+from moorage.scheduler.cluster import Cluster
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import cluster, refused
 from tests.scheduler.test_group_preemption import high, low, run, victims_of

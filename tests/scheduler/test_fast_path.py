@@ -3,16 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.scheduler.node_snapshot import NodeSnapshot
-from mooring.scheduler.plugins.node_resources import FAST_PATH_SCORES, fast_path
-from mooring.scheduler.plugins.registry import (
+from moorage.scheduler.node_snapshot import NodeSnapshot
+from moorage.scheduler.plugins.node_resources import FAST_PATH_SCORES, fast_path
+from moorage.scheduler.plugins.registry import (
     DEFAULT_PROFILE,
     active_filters,
     active_scores,
     run_filters,
     score_node,
 )
-from mooring.scheduler.signature_cache import SignatureCache
+from moorage.scheduler.signature_cache import SignatureCache
 from tests.scheduler.makers import node, pod
 
 AMOUNTS = st.sampled_from(["0", "10m", "333m", "1", "2", "3500m"])

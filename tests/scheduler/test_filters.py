@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.scheduler.framework import Unschedulable
-from mooring.scheduler.pod_signature import ReadingSettings, sign
-from mooring.scheduler.signature_cache import SignatureCache
+from moorage.scheduler.framework import Unschedulable
+from moorage.scheduler.pod_signature import ReadingSettings, sign
+from moorage.scheduler.signature_cache import SignatureCache
 from tests.scheduler.makers import answers, diagnose, fleet, node, pod, verdict, verdicts
 
 UNTOLERATED = ("node(s) had untolerated taint(s)",)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.core.pod import Pod
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.pod_groups import Gang, UnitDecision, decide
-from mooring.scheduler.reservation import Reservation
-from mooring.scheduler.scheduling_cycle import Pending, Placed, schedule
+from moorage.api.core.pod import Pod
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.pod_groups import Gang, UnitDecision, decide
+from moorage.scheduler.reservation import Reservation
+from moorage.scheduler.scheduling_cycle import Pending, Placed, schedule
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import (
     claim,

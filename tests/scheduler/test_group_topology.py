@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.api.gates import Gates
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.features import Features
-from mooring.scheduler.pod_groups import Gang, UnitDecision, decide
-from mooring.scheduler.reservation import Reservation
-from mooring.scheduler.scheduling_cycle import Pending
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.api.gates import Gates
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.features import Features
+from moorage.scheduler.pod_groups import Gang, UnitDecision, decide
+from moorage.scheduler.reservation import Reservation
+from moorage.scheduler.scheduling_cycle import Pending
 from tests.scheduler.makers import HOST, node, pod
 from tests.scheduler.scenes import (
     claim,

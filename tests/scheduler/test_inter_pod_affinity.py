@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mooring.scheduler.framework import PluginError, Unschedulable
-from mooring.scheduler.pod_signature import sign
+from moorage.scheduler.framework import PluginError, Unschedulable
+from moorage.scheduler.pod_signature import sign
 from tests.scheduler.makers import diagnose, fleet, node, pod, verdicts
 
 NOT_NEAR = "node(s) didn't match pod affinity rules"

@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from benchmarks._workloads import Setting, Variation, find
-from mooring.api.core.node import Node
-from mooring.insight.plan.planner import new_names
-from mooring.scheduler import node_ranking
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.plugins.claim_needs import ClaimKey
-from mooring.scheduler.reservation import Reservation, reserve
-from mooring.scheduler.scheduling_cycle import Outcome, Placed, schedule
+from moorage.api.core.node import Node
+from moorage.insight.plan.planner import new_names
+from moorage.scheduler import node_ranking
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.plugins.claim_needs import ClaimKey
+from moorage.scheduler.reservation import Reservation, reserve
+from moorage.scheduler.scheduling_cycle import Outcome, Placed, schedule
 
 NODES = 3
 NAMES = (

@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.node_ranking import NODES_ALL_ASKED_MAX
-from mooring.scheduler.reservation import Reservation, release, reserve
-from mooring.scheduler.scheduling_cycle import Attempt, Placed, attempt, schedule
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.node_ranking import NODES_ALL_ASKED_MAX
+from moorage.scheduler.reservation import Reservation, release, reserve
+from moorage.scheduler.scheduling_cycle import Attempt, Placed, attempt, schedule
 from tests.scheduler.histories import described, pods, run_history, some_node, some_slice
 from tests.scheduler.makers import ZONE, node, pod
 from tests.scheduler.scenes import (

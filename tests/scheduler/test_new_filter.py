@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.scheduler import cluster as cluster_module
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.framework import Unschedulable
-from mooring.scheduler.live.queueing_hints import EVERYTHING, hints_for
-from mooring.scheduler.node_info import NodeInfo
-from mooring.scheduler.plugins import Filter, FilterStatus, Reads, registry
-from mooring.scheduler.plugins.registry import Profile
-from mooring.scheduler.pod_signature import PodSignature
-from mooring.scheduler.scheduling_cycle import Pending, Placed, schedule
-from mooring.scheduler.topology_state import TopologyState
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.scheduler import cluster as cluster_module
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.framework import Unschedulable
+from moorage.scheduler.live.queueing_hints import EVERYTHING, hints_for
+from moorage.scheduler.node_info import NodeInfo
+from moorage.scheduler.plugins import Filter, FilterStatus, Reads, registry
+from moorage.scheduler.plugins.registry import Profile
+from moorage.scheduler.pod_signature import PodSignature
+from moorage.scheduler.scheduling_cycle import Pending, Placed, schedule
+from moorage.scheduler.topology_state import TopologyState
 from tests.scheduler.makers import node, pod
 
 PLUGIN = "TeamNodes"

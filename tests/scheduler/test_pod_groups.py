@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.core.pod import Pod
-from mooring.api.gates import Gates
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.features import ALL_FEATURES, Features
-from mooring.scheduler.pod_groups import TOO_FEW, Gang, UnitDecision, decide, schedule_group
-from mooring.scheduler.reservation import Reservation
-from mooring.scheduler.scheduling_cycle import Pending
+from moorage.api.core.pod import Pod
+from moorage.api.gates import Gates
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.features import ALL_FEATURES, Features
+from moorage.scheduler.pod_groups import TOO_FEW, Gang, UnitDecision, decide, schedule_group
+from moorage.scheduler.reservation import Reservation
+from moorage.scheduler.scheduling_cycle import Pending
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import (
     claim,

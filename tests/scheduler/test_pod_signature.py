@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.core.placement import Toleration
-from mooring.api.core.pod import Pod
-from mooring.scheduler import signature_cache
-from mooring.scheduler.node_snapshot import JOURNAL_MAX, STATES_MAX, NodeSnapshot
-from mooring.scheduler.signature_cache import SignatureCache
+from moorage.api.core.placement import Toleration
+from moorage.api.core.pod import Pod
+from moorage.scheduler import signature_cache
+from moorage.scheduler.node_snapshot import JOURNAL_MAX, STATES_MAX, NodeSnapshot
+from moorage.scheduler.signature_cache import SignatureCache
 from tests.scheduler.makers import HOST, diagnose, fleet, node, pod
 
 TOKEN = "kube-api-access-"

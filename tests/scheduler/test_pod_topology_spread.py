@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.scheduler.framework import PluginError
-from mooring.scheduler.node_snapshot import NodeSnapshot
-from mooring.scheduler.plugins import pod_topology_spread
-from mooring.scheduler.pod_signature import sign
-from mooring.scheduler.topology_spread import default_selector
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.scheduler.framework import PluginError
+from moorage.scheduler.node_snapshot import NodeSnapshot
+from moorage.scheduler.plugins import pod_topology_spread
+from moorage.scheduler.pod_signature import sign
+from moorage.scheduler.topology_spread import default_selector
 from tests.scheduler.makers import HOST, fleet, node, pod, verdicts
 
 UNEVEN = "node(s) didn't match pod topology spread constraints"

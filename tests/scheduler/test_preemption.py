@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core.pod import Pod
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.preemption import Preemption
+from moorage.api.core.pod import Pod
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.preemption import Preemption
 from tests.scheduler.makers import HOST, ZONE, node, pod
 from tests.scheduler.scenes import (
     claim,

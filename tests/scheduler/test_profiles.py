@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from mooring.api.codec import decode_tree
-from mooring.api.core.pod import Pod
-from mooring.api.core.service import Service
-from mooring.api.gates import Gates, Preset
-from mooring.api.object_reader import read_tree
-from mooring.api.scheduler_config import KubeSchedulerConfiguration
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.features import Features
-from mooring.scheduler.plugins.registry import DEFAULT_PROFILE, Profile
-from mooring.scheduler.profiles import profiles_of, refusals
-from mooring.scheduler.scheduling_cycle import Placed, schedule
-from mooring.validation.scheduler_configuration import default_scheduler_configuration
+from moorage.api.codec import decode_tree
+from moorage.api.core.pod import Pod
+from moorage.api.core.service import Service
+from moorage.api.gates import Gates, Preset
+from moorage.api.object_reader import read_tree
+from moorage.api.scheduler_config import KubeSchedulerConfiguration
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.features import Features
+from moorage.scheduler.plugins.registry import DEFAULT_PROFILE, Profile
+from moorage.scheduler.profiles import profiles_of, refusals
+from moorage.scheduler.scheduling_cycle import Placed, schedule
+from moorage.validation.scheduler_configuration import default_scheduler_configuration
 
 Tree = dict[str, Any]
 

@@ -8,18 +8,18 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.scheduler.diagnosis import fit_message, preemption_message
-from mooring.scheduler.framework import RankingWork
-from mooring.scheduler.node_info import NodeInfo, read_facts
-from mooring.scheduler.node_ranking import NodeRanking
-from mooring.scheduler.node_snapshot import NodeSnapshot
-from mooring.scheduler.plugins import inter_pod_affinity, pod_topology_spread
-from mooring.scheduler.plugins.registry import DEFAULT_PROFILE, score_nodes
-from mooring.scheduler.pod_signature import PodSignature, sign
-from mooring.scheduler.signature_cache import SignatureCache
-from mooring.scheduler.topology_state import TopologyState
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.scheduler.diagnosis import fit_message, preemption_message
+from moorage.scheduler.framework import RankingWork
+from moorage.scheduler.node_info import NodeInfo, read_facts
+from moorage.scheduler.node_ranking import NodeRanking
+from moorage.scheduler.node_snapshot import NodeSnapshot
+from moorage.scheduler.plugins import inter_pod_affinity, pod_topology_spread
+from moorage.scheduler.plugins.registry import DEFAULT_PROFILE, score_nodes
+from moorage.scheduler.pod_signature import PodSignature, sign
+from moorage.scheduler.signature_cache import SignatureCache
+from moorage.scheduler.topology_state import TopologyState
 from tests.scheduler import brute_force, plain
 from tests.scheduler.makers import HOST, diagnose, fleet, node, pod
 from tests.strategies import instances

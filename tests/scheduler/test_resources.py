@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.codec import decode_tree
-from mooring.api.core.pod import Pod
-from mooring.scheduler.resources import (
+from moorage.api.codec import decode_tree
+from moorage.api.core.pod import Pod
+from moorage.scheduler.resources import (
     non_zero_requests_of,
     non_zero_requests_on_node,
     requests_of,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core.pod import Pod
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.features import ALL_FEATURES
-from mooring.scheduler.reservation import release
-from mooring.scheduler.scheduling_cycle import Placed, schedule
+from moorage.api.core.pod import Pod
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.features import ALL_FEATURES
+from moorage.scheduler.reservation import release
+from moorage.scheduler.scheduling_cycle import Placed, schedule
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import (
     GPU,

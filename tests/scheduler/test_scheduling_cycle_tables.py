@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mooring.api.core.pod import Pod
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.scheduling_cycle import Placed, schedule
+from moorage.api.core.pod import Pod
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.scheduling_cycle import Placed, schedule
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import (
     claim,

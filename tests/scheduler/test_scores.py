@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.scheduler.framework import RankingWork
-from mooring.scheduler.node_ranking import NodeRanking
-from mooring.scheduler.node_snapshot import NodeSnapshot
-from mooring.scheduler.plugins.registry import DEFAULT_PROFILE, SCORES, plugin_scores, score_nodes
-from mooring.scheduler.pod_signature import PodSignature, sign
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.scheduler.framework import RankingWork
+from moorage.scheduler.node_ranking import NodeRanking
+from moorage.scheduler.node_snapshot import NodeSnapshot
+from moorage.scheduler.plugins.registry import DEFAULT_PROFILE, SCORES, plugin_scores, score_nodes
+from moorage.scheduler.pod_signature import PodSignature, sign
 from tests.scheduler.makers import fleet, node, pod
 
 PLUGINS = {score.plugin: score for score in SCORES}

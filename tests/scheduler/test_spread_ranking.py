@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.reservation import Reservation, release, reserve
-from mooring.scheduler.scheduling_cycle import Attempt, Placed, attempt
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.reservation import Reservation, release, reserve
+from moorage.scheduler.scheduling_cycle import Attempt, Placed, attempt
 from tests.scheduler.makers import HOST, ZONE, node
 from tests.scheduler.scenes import claim, cluster, device_class, new_names, slice_of, user
 

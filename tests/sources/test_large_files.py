@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks._dump import DumpSize, cluster_objects, write_json
-from mooring.cli.command_classes import LazyGroup
-from mooring.cli.main import moor
-from mooring.sources import large_files
-from mooring.sources.errors import UnreadableError
-from mooring.sources.large_files import FileText, large_json
+from moorage.cli.command_classes import LazyGroup
+from moorage.cli.main import moor
+from moorage.sources import large_files
+from moorage.sources.errors import UnreadableError
+from moorage.sources.large_files import FileText, large_json
 
 PODS = DumpSize(nodes=2, pods=3)
 

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from mooring.store import Deletion, Entry, Progress, Put, Store, Watch
-from mooring.store.errors import (
+from moorage.store import Deletion, Entry, Progress, Put, Store, Watch
+from moorage.store.errors import (
     BadRequestError,
     ClosedError,
     ConflictError,
@@ -21,7 +21,7 @@ from mooring.store.errors import (
     SlowWatcherError,
     TooOldError,
 )
-from mooring.store.keys import KEY_BYTES_MAX, VALUE_BYTES_MAX
+from moorage.store.keys import KEY_BYTES_MAX, VALUE_BYTES_MAX
 from tests.store.harness import Harness, next_events
 
 Case = Callable[[Harness], Awaitable[None]]

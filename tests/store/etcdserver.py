@@ -15,8 +15,8 @@ from pathlib import Path
 import grpc
 
 import dev
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth.credentials import CredentialsFolder
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth.credentials import CredentialsFolder
 
 START_S_MAX = 30
 ELECTION = ["--heartbeat-interval=10", "--election-timeout=100"]  # allows leases of a second

@@ -8,10 +8,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from mooring.store import Event, KeyChange, Progress, Store, Watch
-from mooring.store.etcd import open_etcd
-from mooring.store.memory import MemoryStore
-from mooring.store.sqlite import SqliteStore, open_sqlite
+from moorage.store import Event, KeyChange, Progress, Store, Watch
+from moorage.store.etcd import open_etcd
+from moorage.store.memory import MemoryStore
+from moorage.store.sqlite import SqliteStore, open_sqlite
 from tests.store.etcdserver import EtcdServer
 
 _ROOTS = itertools.count()

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from mooring.store.broadcaster import (
+from moorage.store.broadcaster import (
     BATCH_BYTES,
     PENDING_BYTES_MAX,
     Broadcaster,
     BroadcastWatch,
     HistoryPage,
 )
-from mooring.store.contract import Deletion, Entry, Put
-from mooring.store.errors import SlowWatcherError
+from moorage.store.contract import Deletion, Entry, Put
+from moorage.store.errors import SlowWatcherError
 
 LARGE = bytes(BATCH_BYTES)  # one object, which all changes share: the test itself stays small
 

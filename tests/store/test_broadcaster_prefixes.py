@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from mooring.store.broadcaster import Broadcaster, BroadcastWatch, HistoryPage
-from mooring.store.contract import Deletion, Entry, KeyChange, Put
+from moorage.store.broadcaster import Broadcaster, BroadcastWatch, HistoryPage
+from moorage.store.contract import Deletion, Entry, KeyChange, Put
 
 PARTS = ("a", "a/", "ab/", "b/", "b/a", "b/c/", "c")
 

@@ -13,15 +13,15 @@ from random import Random
 
 import pytest
 
-from mooring.store import Deletion, Put
-from mooring.store.errors import (
+from moorage.store import Deletion, Put
+from moorage.store.errors import (
     DamagedError,
     FolderError,
     FormatError,
     NoSpaceError,
     UnavailableError,
 )
-from mooring.store.sqlite import (
+from moorage.store.sqlite import (
     SqliteStore,
     backup,
     check,
@@ -30,8 +30,8 @@ from mooring.store.sqlite import (
     restore,
     summarize,
 )
-from mooring.store.sqlite import writer as writer_module
-from mooring.store.sqlite.disk import disk_trouble
+from moorage.store.sqlite import writer as writer_module
+from moorage.store.sqlite.disk import disk_trouble
 from soak._disk import faulty_sqlite
 from soak._disk.faulty_sqlite import FaultyDisk, Operation, find_library
 from tests.client.servers import until

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mooring.store.contract import Deletion, Entry, Put
-from mooring.store.sqlite.store import KEY_COST_BYTES, CachedEntry, EntryCache
+from moorage.store.contract import Deletion, Entry, Put
+from moorage.store.sqlite.store import KEY_COST_BYTES, CachedEntry, EntryCache
 
 
 def entry(key: str, revision: int, value: bytes = b"v") -> Entry:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from mooring.store import Put
-from mooring.store.errors import BadRequestError, StoreError, TooOldError, UnavailableError
-from mooring.store.etcd import EtcdStore, TlsFiles, open_etcd, read_endpoint
-from mooring.store.etcd import store as store_module
-from mooring.store.etcd.client import EtcdEndpoint, Members
-from mooring.wire import etcd_pb2 as pb
+from moorage.store import Put
+from moorage.store.errors import BadRequestError, StoreError, TooOldError, UnavailableError
+from moorage.store.etcd import EtcdStore, TlsFiles, open_etcd, read_endpoint
+from moorage.store.etcd import store as store_module
+from moorage.store.etcd.client import EtcdEndpoint, Members
+from moorage.wire import etcd_pb2 as pb
 from tests.store.etcdserver import EtcdServer, free_port, running_etcd
 from tests.store.harness import EtcdHarness, next_events
 
@@ -91,7 +91,7 @@ def test_two_servers_share_a_root(etcd: EtcdServer) -> None:
 def test_a_root_ends_with_a_slash(etcd: EtcdServer) -> None:
     async def run() -> None:
         with pytest.raises(BadRequestError, match="must end with /"):
-            await EtcdStore.open(etcd.target, root="/mooring")
+            await EtcdStore.open(etcd.target, root="/moorage")
 
     asyncio.run(run())
 

@@ -26,8 +26,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from mooring.store import Deletion, Entry, KeyChange, Put, Store
-from mooring.store.errors import (
+from moorage.store import Deletion, Entry, KeyChange, Put, Store
+from moorage.store.errors import (
     ConflictError,
     KeyExistsError,
     KeyMissingError,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.store import Entry, Page
-from mooring.store.errors import (
+from moorage.store import Entry, Page
+from moorage.store.errors import (
     DamagedError,
     FolderError,
     FormatError,
@@ -23,10 +23,10 @@ from mooring.store.errors import (
     TooOldError,
     UnavailableError,
 )
-from mooring.store.sqlite import SqliteStore, backup, check, open_sqlite, restore
-from mooring.store.sqlite import writer as writer_module
-from mooring.store.sqlite.database import STEPS, bring_up, connect_writer
-from mooring.store.sqlite.maintenance import RESTORE_GAP
+from moorage.store.sqlite import SqliteStore, backup, check, open_sqlite, restore
+from moorage.store.sqlite import writer as writer_module
+from moorage.store.sqlite.database import STEPS, bring_up, connect_writer
+from moorage.store.sqlite.maintenance import RESTORE_GAP
 
 Work = Callable[[SqliteStore], Awaitable[None]]
 

@@ -9,11 +9,11 @@ from sqlite3 import Connection
 
 import pytest
 
-from mooring.store.contract import KeyChange
-from mooring.store.errors import StoreError
-from mooring.store.sqlite.database import connect_writer
-from mooring.store.sqlite.transactions import CreateKey, DeleteKey, UpdateKey, Write, due_keys
-from mooring.store.sqlite.write_group import BATCH_ROWS_MAX, WriteGroup, batches
+from moorage.store.contract import KeyChange
+from moorage.store.errors import StoreError
+from moorage.store.sqlite.database import connect_writer
+from moorage.store.sqlite.transactions import CreateKey, DeleteKey, UpdateKey, Write, due_keys
+from moorage.store.sqlite.write_group import BATCH_ROWS_MAX, WriteGroup, batches
 
 NOW_MS = 1_700_000_000_000
 Rows = list[tuple[object, ...]]

@@ -28,7 +28,7 @@ INTRODUCTION = """\
 
 # The stories and what they come to
 
-The five documents that Mooring is made from tell stories. Each is a folder of
+The five documents that Moorage is made from tell stories. Each is a folder of
 [examples/stories](../../examples/stories/README.md) with manifests; those of the documents
 themselves come from [examples/seeds](../../examples/seeds/README.md), as they are written. For
 every scene below the tests apply the manifests to a cluster within the process (server,

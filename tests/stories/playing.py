@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mooring.api.core import Pod
-from mooring.insight.plan.placements import stands_for
-from mooring.kit.clock import REAL, ManualClock
+from moorage.api.core import Pod
+from moorage.insight.plan.placements import stands_for
+from moorage.kit.clock import REAL, ManualClock
 from tests.stories.resting import at_rest
 from tests.stories.scenes import Ended, Played, Told, by_request, shown_device, shown_pod
 from tests.stories.stage import WORKLOADS, Stage, play, profile_trees, trees_of

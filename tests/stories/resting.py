@@ -9,12 +9,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mooring.api.core import Pod
-from mooring.api.policy import PodDisruptionBudget
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.api.scheduling import PodGroup
-from mooring.client.indexer import Indexer
-from mooring.cluster.embedded import EmbeddedCluster
+from moorage.api.core import Pod
+from moorage.api.policy import PodDisruptionBudget
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.api.scheduling import PodGroup
+from moorage.client.indexer import Indexer
+from moorage.cluster.embedded import EmbeddedCluster
 from tests.client.servers import until
 
 

@@ -16,25 +16,25 @@ from urllib.parse import quote
 import msgspec
 from msgspec.structs import replace
 
-from mooring.api.catalogue import KINDS
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core import Event, Pod
-from mooring.api.documents import expand_lists, read
-from mooring.api.gates import Gates
-from mooring.api.kinds import Kind
-from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
-from mooring.apiserver.auth.credentials import ADMIN
-from mooring.apiserver.http.app import PEER
-from mooring.client.contract import Request
-from mooring.client.in_process import InProcessTransport
-from mooring.client.writes import Delete, Patch, Target
-from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import ProgramContext
-from mooring.hardware.attributes import NumaNodeForm
-from mooring.hardware.catalogue import Catalogue
-from mooring.insight.plan.placements import stand_in
-from mooring.kit.clock import REAL, Clock
-from mooring.scheduler.live import SchedulerConfig, kinds_of
+from moorage.api.catalogue import KINDS
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.core import Event, Pod
+from moorage.api.documents import expand_lists, read
+from moorage.api.gates import Gates
+from moorage.api.kinds import Kind
+from moorage.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
+from moorage.apiserver.auth.credentials import ADMIN
+from moorage.apiserver.http.app import PEER
+from moorage.client.contract import Request
+from moorage.client.in_process import InProcessTransport
+from moorage.client.writes import Delete, Patch, Target
+from moorage.cluster.embedded import EmbeddedCluster, embedded
+from moorage.cluster.programs import ProgramContext
+from moorage.hardware.attributes import NumaNodeForm
+from moorage.hardware.catalogue import Catalogue
+from moorage.insight.plan.placements import stand_in
+from moorage.kit.clock import REAL, Clock
+from moorage.scheduler.live import SchedulerConfig, kinds_of
 from tests.client.servers import until
 from tests.stories.resting import comes_with_others, counted, known
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import click
 from click.testing import CliRunner, Result
 
-from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.main import moor
-from mooring.insight.plan.planner import Plan
-from mooring.insight.plan.planner import plan as plan_snapshot
+from moorage.cli.cluster_options import ClusterInput, cluster_options
+from moorage.cli.main import moor
+from moorage.insight.plan.planner import Plan
+from moorage.insight.plan.planner import plan as plan_snapshot
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STORIES = EXAMPLES / "stories"

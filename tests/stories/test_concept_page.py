@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.insight.plan.planner import Plan
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.insight.plan.planner import Plan
 from tests.stories.tellers import explain, nodes, plan, planned, run, story, the_one
 
 # --- prioritized list ---------------------------------------------------------------------------

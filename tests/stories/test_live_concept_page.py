@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.gates import Gates
-from mooring.api.resource.v1 import DeviceTaintRule, ResourceClaim
-from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
-from mooring.api.scheduler_config import KubeSchedulerConfiguration
-from mooring.api.scheduling import PodGroup
-from mooring.client.writes import Patch, Target
-from mooring.kit.clock import ManualClock
-from mooring.scheduler.live.config import read_config
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.gates import Gates
+from moorage.api.resource.v1 import DeviceTaintRule, ResourceClaim
+from moorage.api.resource.v1alpha3 import ResourcePoolStatusRequest
+from moorage.api.scheduler_config import KubeSchedulerConfiguration
+from moorage.api.scheduling import PodGroup
+from moorage.client.writes import Patch, Target
+from moorage.kit.clock import ManualClock
+from moorage.scheduler.live.config import read_config
 from tests.client.servers import until
 from tests.stories.stage import Stage, arrives, given_by, path_of, play, reserved, trees_of
 from tests.stories.tellers import SEEDS, STORIES

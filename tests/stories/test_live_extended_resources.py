@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import Node, Pod, ResourceQuota
-from mooring.api.gates import Gates
-from mooring.api.resource.v1 import DeviceClass, ResourceClaim
-from mooring.client.writes import Patch, Target
+from moorage.api.core import Node, Pod, ResourceQuota
+from moorage.api.gates import Gates
+from moorage.api.resource.v1 import DeviceClass, ResourceClaim
+from moorage.client.writes import Patch, Target
 from tests.client.servers import until
 from tests.stories.stage import Stage, given_by, placed, play, reserved, trees_of
 from tests.stories.tellers import SEEDS, STORIES

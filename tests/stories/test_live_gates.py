@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import Namespace, Pod
-from mooring.api.gates import Gates
-from mooring.api.resource.v1 import DeviceTaintRule, ResourceClaim, ResourceSlice
-from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
-from mooring.api.scheduling import PodGroup
-from mooring.client.writes import Patch, Target
+from moorage.api.core import Namespace, Pod
+from moorage.api.gates import Gates
+from moorage.api.resource.v1 import DeviceTaintRule, ResourceClaim, ResourceSlice
+from moorage.api.resource.v1alpha3 import ResourcePoolStatusRequest
+from moorage.api.scheduling import PodGroup
+from moorage.client.writes import Patch, Target
 from tests.client.servers import until
 from tests.stories.stage import Stage, arrives, kind_of, path_of, placed, play, reserved
 
@@ -830,7 +830,7 @@ def test_row_25_a_device_that_is_gone_stays_with_its_claim_and_can_be_tainted(
 VERSIONS = ("1.34", "1.35", "1.36", "1.37")
 
 
-@pytest.mark.parametrize("preset", ["mooring", "kubernetes-1.37"])
+@pytest.mark.parametrize("preset", ["moorage", "kubernetes-1.37"])
 def test_claims_stay_and_pods_are_placed_through_all_versions_and_back(
     preset: str, tmp_path: Path
 ) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.core import Pod
-from mooring.kit.metrics import exposition
+from moorage.api.core import Pod
+from moorage.kit.metrics import exposition
 from tests.client.servers import until
 from tests.stories.stage import Stage, play, trees_of
 from tests.stories.tellers import SEEDS, STORIES

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mooring.api.core import Namespace
-from mooring.client.writes import Patch, Target
+from moorage.api.core import Namespace
+from moorage.client.writes import Patch, Target
 from tests.stories.stage import Answer, Stage, kind_of, path_of, placed, play, trees_of
 from tests.stories.tellers import SEEDS
 

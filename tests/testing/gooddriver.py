@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.driver import Claim, ClaimName, ContainerEdits, Device, Driver, Prepared, run
+from moorage.driver import Claim, ClaimName, ContainerEdits, Device, Driver, Prepared, run
 
 
 class Good(Driver):

@@ -9,22 +9,22 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from mooring.api.meta import ObjectMeta, OwnerReference
-from mooring.api.resource.v1 import (
+from moorage.api.meta import ObjectMeta, OwnerReference
+from moorage.api.resource.v1 import (
     Device,
     ResourceClaim,
     ResourcePool,
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.client.informer_factory import InformerFactory
-from mooring.client.writes import Create
-from mooring.driver.serving import served
-from mooring.testing.check.bench import Bench
-from mooring.wire import dra_v1_pb2 as dra
-from mooring.wire import health_v1_pb2 as health
-from mooring.wire import registration_pb2 as registration
-from mooring.wire.services import (
+from moorage.client.informer_factory import InformerFactory
+from moorage.client.writes import Create
+from moorage.driver.serving import served
+from moorage.testing.check.bench import Bench
+from moorage.wire import dra_v1_pb2 as dra
+from moorage.wire import health_v1_pb2 as health
+from moorage.wire import registration_pb2 as registration
+from moorage.wire.services import (
     DRA_PLUGIN,
     DRA_V1,
     GET_INFO,

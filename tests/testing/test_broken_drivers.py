@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from mooring.driver import Device, DeviceHealth, PrepareError
-from mooring.driver.errors import InventoryError
-from mooring.node.contract import DevicesRefusedError
-from mooring.testing.cluster import Cluster, cluster
-from mooring.testing.kubelet import FakeKubelet, fake_kubelet
-from mooring.testing.served_drivers import DriverFailedError
+from moorage.driver import Device, DeviceHealth, PrepareError
+from moorage.driver.errors import InventoryError
+from moorage.node.contract import DevicesRefusedError
+from moorage.testing.cluster import Cluster, cluster
+from moorage.testing.kubelet import FakeKubelet, fake_kubelet
+from moorage.testing.served_drivers import DriverFailedError
 from tests.testing.gooddriver import Good
 from tests.testing.test_plugin import manifests
 

@@ -13,18 +13,18 @@ from typing import Any
 import grpc
 import pytest
 
-from mooring.api.core import Pod
-from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
-from mooring.client.contract import list_all
-from mooring.client.writes import Delete, Target
-from mooring.testing.check import Report, Result
-from mooring.testing.check import trial as trial_module
-from mooring.testing.check.bench import Bench, bench
-from mooring.testing.check.checks import ADVICE, CHECKS
-from mooring.testing.check.suite import run_checks
-from mooring.testing.check.trial import Trial
-from mooring.wire import dra_v1_pb2 as dra
-from mooring.wire.services import DRA_V1, DRA_V1BETA1
+from moorage.api.core import Pod
+from moorage.api.resource.v1 import ResourceClaim, ResourceSlice
+from moorage.client.contract import list_all
+from moorage.client.writes import Delete, Target
+from moorage.testing.check import Report, Result
+from moorage.testing.check import trial as trial_module
+from moorage.testing.check.bench import Bench, bench
+from moorage.testing.check.checks import ADVICE, CHECKS
+from moorage.testing.check.suite import run_checks
+from moorage.testing.check.trial import Trial
+from moorage.wire import dra_v1_pb2 as dra
+from moorage.wire.services import DRA_V1, DRA_V1BETA1
 from tests.testing.plaindriver import PlainDriver
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import Node
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.drivers.net import NetDriver
-from mooring.node.contract import DevicesRefusedError
-from mooring.testing.cluster import Cluster, cluster
-from mooring.testing.kubelet import FakeKubelet, Fault
-from mooring.testing.machine import FakeMachine
+from moorage.api.core import Node
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.drivers.net import NetDriver
+from moorage.node.contract import DevicesRefusedError
+from moorage.testing.cluster import Cluster, cluster
+from moorage.testing.kubelet import FakeKubelet, Fault
+from moorage.testing.machine import FakeMachine
 from tests.testing.gooddriver import Good
 
 MANIFESTS = """
@@ -182,10 +182,10 @@ def test_a_card_that_vanishes_is_published_no_more(hardware: Callable[[str], Fak
 
 def test_loading_the_plugin_loads_nothing_else_of_ours() -> None:
     program = (
-        "import sys, mooring.testing.plugin; "
-        "print(*sorted(n for n in sys.modules if n.startswith('mooring.')))"
+        "import sys, moorage.testing.plugin; "
+        "print(*sorted(n for n in sys.modules if n.startswith('moorage.')))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == ["mooring.testing", "mooring.testing.plugin"]
+    assert done.stdout.split() == ["moorage.testing", "moorage.testing.plugin"]

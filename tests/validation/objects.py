@@ -5,19 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.gates import Gates
-from mooring.api.object_reader import read_parts
-from mooring.api.timestamp import Timestamp
-from mooring.validation.registry import (
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.gates import Gates
+from moorage.api.object_reader import read_parts
+from moorage.api.timestamp import Timestamp
+from moorage.validation.registry import (
     RegistryResult,
     before_create,
     before_status_update,
     before_update,
     with_resource_version,
 )
-from mooring.validation.strategy import Context
+from moorage.validation.strategy import Context
 
 Tree = dict[str, Any]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.gates import Gate, Gates
-from mooring.api.timestamp import Timestamp
-from mooring.validation.errors import ErrorList
-from mooring.validation.pod.defaults import default_pod
-from mooring.validation.strategy import Context
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.gates import Gate, Gates
+from moorage.api.timestamp import Timestamp
+from moorage.validation.errors import ErrorList
+from moorage.validation.pod.defaults import default_pod
+from moorage.validation.strategy import Context
 
 Tree = dict[str, Any]
 

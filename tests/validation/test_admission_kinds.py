@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.gates import Gates
-from mooring.api.object_reader import read_tree
-from mooring.api.timestamp import Timestamp
-from mooring.validation.registry import RegistryResult, before_create, before_update
-from mooring.validation.strategy import Context
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.gates import Gates
+from moorage.api.object_reader import read_tree
+from moorage.api.timestamp import Timestamp
+from moorage.validation.registry import RegistryResult, before_create, before_update
+from moorage.validation.strategy import Context
 from tests.apiserver.policies import applied, binding, mutating_policy, patched, policy, rule
 
 CONTEXT = Context(gates=Gates.parse(), now=Timestamp.parse("2026-11-15T12:00:00Z"))
@@ -29,7 +29,7 @@ def updated(new: dict[str, Any], old: dict[str, Any]) -> RegistryResult:
     value = read_tree(
         {**new, "metadata": {**new["metadata"], "resourceVersion": "1"}}, gates=CONTEXT.gates
     ).value
-    from mooring.validation.registry import with_resource_version
+    from moorage.validation.registry import with_resource_version
 
     return before_update(value, with_resource_version(stored, "1"), kind, CONTEXT)
 

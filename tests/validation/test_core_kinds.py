@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree
-from mooring.api.object_reader import read_parts
-from mooring.api.schema import find_kind
-from mooring.validation.registry import (
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree
+from moorage.api.object_reader import read_parts
+from moorage.api.schema import find_kind
+from moorage.validation.registry import (
     before_create,
     before_status_update,
     before_update,

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from conformance.record_scenes import RECORDINGS
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.errors import ApiError
-from mooring.api.gates import Gates
-from mooring.api.object_reader import read_tree
-from mooring.api.timestamp import Timestamp
-from mooring.validation.registry import before_create
-from mooring.validation.strategy import Context
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.errors import ApiError
+from moorage.api.gates import Gates
+from moorage.api.object_reader import read_tree
+from moorage.api.timestamp import Timestamp
+from moorage.validation.registry import before_create
+from moorage.validation.strategy import Context
 from soak._hostile.objects import CONTENT, KINDS
 
 WRONG: tuple[Any, ...] = (None, "", "a b", -1, 2**31, True, [], [{}], [None], {}, {"a": 1}, "-1Gi")

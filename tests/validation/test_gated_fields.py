@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.gates import Gate, Gates
-from mooring.api.resource.v1 import (
+from moorage.api.gates import Gate, Gates
+from moorage.api.resource.v1 import (
     Device,
     DeviceAttribute,
     DeviceCounterConsumption,
@@ -13,8 +13,8 @@ from mooring.api.resource.v1 import (
     ResourceClaimStatus,
     ResourceSliceSpec,
 )
-from mooring.api.schema import feature_gates
-from mooring.validation.gated_fields import disabled_gates, drop_disabled, gated_fields
+from moorage.api.schema import feature_gates
+from moorage.validation.gated_fields import disabled_gates, drop_disabled, gated_fields
 
 SLICE = gated_fields(ResourceSliceSpec, "resource/v1.ResourceSliceSpec")
 LISTS = Gates(frozenset(Gate) - {Gate.DRA_LIST_TYPE_ATTRIBUTES})

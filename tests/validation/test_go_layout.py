@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mooring.api.codec import decode_tree
-from mooring.api.resource.v1 import ResourceClaimTemplateSpec
-from mooring.validation.errors import shown
-from mooring.validation.go_layout import internal_template
+from moorage.api.codec import decode_tree
+from moorage.api.resource.v1 import ResourceClaimTemplateSpec
+from moorage.validation.errors import shown
+from moorage.validation.go_layout import internal_template
 
 
 def test_every_field_is_there_and_what_is_html_is_escaped() -> None:

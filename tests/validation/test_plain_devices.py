@@ -9,22 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.field_path import root
-from mooring.api.gates import Gates
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.field_path import root
+from moorage.api.gates import Gates
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     CapacityRequestPolicy,
     Device,
     DeviceAttribute,
     DeviceCapacity,
     DeviceTaint,
 )
-from mooring.api.timestamp import Timestamp
-from mooring.validation.errors import ErrorList
-from mooring.validation.field_rules import duplicates
-from mooring.validation.plain_devices import UncheckedFields, are_plainly_good, name_no_nodes
-from mooring.validation.slice_device import validate_device, validate_device_nodes
-from mooring.validation.strategy import Context
+from moorage.api.timestamp import Timestamp
+from moorage.validation.errors import ErrorList
+from moorage.validation.field_rules import duplicates
+from moorage.validation.plain_devices import UncheckedFields, are_plainly_good, name_no_nodes
+from moorage.validation.slice_device import validate_device, validate_device_nodes
+from moorage.validation.strategy import Context
 from tests.strategies import instances
 
 DEVICES = root("devices")

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core import Node, Pod, PodSpec
-from mooring.api.timestamp import Timestamp
-from mooring.validation.go_layout import internal_lines
-from mooring.validation.node import NodeStrategy
-from mooring.validation.pod.defaults import default_pod
-from mooring.validation.pod.strategy import PodStrategy
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.core import Node, Pod, PodSpec
+from moorage.api.timestamp import Timestamp
+from moorage.validation.go_layout import internal_lines
+from moorage.validation.node import NodeStrategy
+from moorage.validation.pod.defaults import default_pod
+from moorage.validation.pod.strategy import PodStrategy
 from tests.corpus import corpus
 from tests.strategies import full
 from tests.validation.pods import (

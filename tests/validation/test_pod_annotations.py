@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import to_tree
-from mooring.validation.registry import RegistryResult, before_create
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import to_tree
+from moorage.validation.registry import RegistryResult, before_create
 from tests.validation.pods import CONTEXT, Tree, container, pod
 
 APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/c"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.gates import Gate
-from mooring.api.scheduling import (
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.gates import Gate
+from moorage.api.scheduling import (
     CompositePodGroup,
     PodGroup,
     PodGroupSchedulingPolicy,
@@ -17,10 +17,10 @@ from mooring.api.scheduling import (
     to_hub,
     v1alpha2,
 )
-from mooring.validation.errors import ErrorList
-from mooring.validation.pod_group import CompositePodGroupStrategy, PodGroupStrategy
-from mooring.validation.registry import before_create
-from mooring.validation.workload import WorkloadStrategy
+from moorage.validation.errors import ErrorList
+from moorage.validation.pod_group import CompositePodGroupStrategy, PodGroupStrategy
+from moorage.validation.registry import before_create
+from moorage.validation.workload import WorkloadStrategy
 from tests.validation.pods import CONTEXT, LABEL, SUBDOMAIN, Tree, texts, under, without
 
 OFF = without(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS)

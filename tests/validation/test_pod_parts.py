@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core.placement import Affinity, PodAffinity, PodAffinityTerm
-from mooring.api.field_path import root
-from mooring.api.meta import LabelSelector
-from mooring.validation.pod.affinity import validate_affinity
+from moorage.api.core.placement import Affinity, PodAffinity, PodAffinityTerm
+from moorage.api.field_path import root
+from moorage.api.meta import LabelSelector
+from moorage.validation.pod.affinity import validate_affinity
 from tests.validation.objects import VALID, Tree, causes, create
 
 LABEL = (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.validation.pod_security import (
+from moorage.validation.pod_security import (
     LATEST,
     PRIVILEGED_POLICY,
     EvaluatedPod,
@@ -22,7 +22,7 @@ from mooring.validation.pod_security import (
     policy_of,
     read_admission_configuration,
 )
-from mooring.validation.pod_security.levels import parse_version
+from moorage.validation.pod_security.levels import parse_version
 
 PREFIX = "pod-security.kubernetes.io/"
 NEWEST = 37

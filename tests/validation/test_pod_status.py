@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.codec import to_tree
-from mooring.api.core import Pod
-from mooring.api.gates import Gate, Gates
-from mooring.validation.pod.strategy import PodStrategy
+from moorage.api.codec import to_tree
+from moorage.api.core import Pod
+from moorage.api.gates import Gate, Gates
+from moorage.validation.pod.strategy import PodStrategy
 from tests.validation.pods import (
     ALL_OFF,
     CONTEXT,

@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import encode_json
-from mooring.api.errors import DecodeError
-from mooring.api.gates import Gates
-from mooring.api.object_reader import read_json
-from mooring.api.timestamp import Timestamp
-from mooring.validation.registry import (
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import encode_json
+from moorage.api.errors import DecodeError
+from moorage.api.gates import Gates
+from moorage.api.object_reader import read_json
+from moorage.api.timestamp import Timestamp
+from moorage.validation.registry import (
     RegistryResult,
     before_create,
     before_status_update,
     before_update,
     defaulted_hub,
 )
-from mooring.validation.strategy import Context
+from moorage.validation.strategy import Context
 
 NOW = Timestamp(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
 CONTEXT = Context(gates=Gates.parse(), now=NOW, extensions=False)

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.catalogue import CATALOGUE, SERVED
-from mooring.api.codec import decode_json, decode_tree, encode_json, to_tree
-from mooring.api.documents import read
-from mooring.api.errors import DecodeError
-from mooring.api.gates import Gates
-from mooring.api.resource import v1
-from mooring.api.timestamp import Timestamp
-from mooring.validation.errors import (
+from moorage.api.catalogue import CATALOGUE, SERVED
+from moorage.api.codec import decode_json, decode_tree, encode_json, to_tree
+from moorage.api.documents import read
+from moorage.api.errors import DecodeError
+from moorage.api.gates import Gates
+from moorage.api.resource import v1
+from moorage.api.timestamp import Timestamp
+from moorage.validation.errors import (
     ERRORS_MAX,
     EXPRESSIONS_BYTES_MAX,
     TEXT_BYTES_MAX,
     FieldError,
 )
-from mooring.validation.registry import (
+from moorage.validation.registry import (
     CONFLICT,
     WRONG_NAMESPACE,
     RegistryResult,
@@ -34,7 +34,7 @@ from mooring.validation.registry import (
     strategy_for,
     with_resource_version,
 )
-from mooring.validation.strategy import Context
+from moorage.validation.strategy import Context
 from tests.strategies import instances
 
 NOW = Timestamp(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core.pod import PodSpec
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.validation import resource_claim
-from mooring.validation.pod import spec as pod_spec
-from mooring.validation.registry import RegistryResult, before_create, before_update
-from mooring.validation.repeated_specs import SPECS_MAX, RepeatedSpecs
-from mooring.validation.strategy import Context
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.core.pod import PodSpec
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.validation import resource_claim
+from moorage.validation.pod import spec as pod_spec
+from moorage.validation.registry import RegistryResult, before_create, before_update
+from moorage.validation.repeated_specs import SPECS_MAX, RepeatedSpecs
+from moorage.validation.strategy import Context
 
 NOW = Timestamp.parse("2026-01-01T00:00:00Z")
 GATES = Gates.parse()

@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.field_path import root
-from mooring.api.gates import Gate, Gates, Preset
-from mooring.api.scheduler_config import (
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.field_path import root
+from moorage.api.gates import Gate, Gates, Preset
+from moorage.api.scheduler_config import (
     KubeSchedulerConfiguration,
     dynamic_resources_args,
 )
-from mooring.api.scheduler_plugin_args import DynamicResourcesArgs
-from mooring.validation.scheduler_configuration import (
+from moorage.api.scheduler_plugin_args import DynamicResourcesArgs
+from moorage.validation.scheduler_configuration import (
     default_scheduler_configuration,
     unknown_arguments,
     validate_scheduler_configuration,
 )
-from mooring.validation.scheduler_plugin_args import validate_dynamic_resources_args
+from moorage.validation.scheduler_plugin_args import validate_dynamic_resources_args
 from tests.validation.pods import ALL_OFF, GATES, texts, without
 
 Tree = dict[str, Any]

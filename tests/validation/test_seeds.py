@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.api.documents import CORE, KUBERNETES, read
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.validation.manifests import Finding, ManifestValidator, Severity, Verdict
-from mooring.validation.strategy import Context
+from moorage.api.documents import CORE, KUBERNETES, read
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.validation.manifests import Finding, ManifestValidator, Severity, Verdict
+from moorage.validation.strategy import Context
 
 ROOT = Path(__file__).parents[2]
 FILES = {path.name: path for path in (ROOT / "examples/seeds").rglob("0*")}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core.namespace import NAME_LABEL
+from moorage.api.core.namespace import NAME_LABEL
 from tests.validation.objects import VALID, Tree, causes, create, update, update_status
 
 UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualified"

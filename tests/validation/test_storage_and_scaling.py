@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree
-from mooring.api.gates import Gates
-from mooring.validation.registry import before_create
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree
+from moorage.api.gates import Gates
+from moorage.validation.registry import before_create
 from tests.validation.objects import (
     CONTEXT,
     Tree,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.errors import DecodeError
+from moorage.api.errors import DecodeError
 from tests.validation.objects import Tree, causes, create, update, update_status
 
 NEGATIVE = "Invalid value: -1: must be greater than or equal to 0"

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from mooring.apiserver.http.messages import Request, Response, StreamingResponse
-from mooring.web.feed import Feed
-from mooring.web.page import EVERYTHING, Access, Page
+from moorage.apiserver.http.messages import Request, Response, StreamingResponse
+from moorage.web.feed import Feed
+from moorage.web.page import EVERYTHING, Access, Page
 
 HOST = "127.0.0.1:8080"
 POST = {"x-moor-ui": "1", "content-type": "application/json"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from mooring.api.core import Node, Pod
-from mooring.api.core.node import NodeSpec
-from mooring.api.core.pod import PodCondition, PodResourceClaim, PodSpec, PodStatus
-from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
+from moorage.api.core import Node, Pod
+from moorage.api.core.node import NodeSpec
+from moorage.api.core.pod import PodCondition, PodResourceClaim, PodSpec, PodStatus
+from moorage.api.gates import Gates
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import (
     DeviceClaim,
     DeviceClass,
     DeviceRequest,
@@ -18,11 +18,11 @@ from mooring.api.resource.v1 import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from mooring.api.timestamp import Timestamp
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.validation.strategy import Context
-from mooring.web.feed import Feed, SourceFacts
-from mooring.web.fleet import Fleet
+from moorage.api.timestamp import Timestamp
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.validation.strategy import Context
+from moorage.web.feed import Feed, SourceFacts
+from moorage.web.fleet import Fleet
 from tests.insight.topologies import claim, device, node, result, slice_of
 
 NOW = Timestamp(datetime(2026, 1, 31, 12, tzinfo=UTC))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.web.columns import Rows, Strings, decode, encode
+from moorage.web.columns import Rows, Strings, decode, encode
 
 NUMBERS = st.integers(-(2**53), 2**53)
 COLUMNS = st.one_of(

@@ -13,8 +13,8 @@ from urllib.error import HTTPError
 import msgspec
 import pytest
 
-from mooring.web.local_server import link, listening_page
-from mooring.web.page import EVERYTHING, Page
+from moorage.web.local_server import link, listening_page
+from moorage.web.page import EVERYTHING, Page
 from tests.web.fleets import NOW, SMALL, feed_of, waiting
 
 Scenario = Callable[[str, Page[str]], Awaitable[None]]

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.apiserver.http.messages import Request, Response
-from mooring.insight.history import Change, History
-from mooring.web.asking import Asking
-from mooring.web.errors import BusyError, DeadlineError
-from mooring.web.feed import Feed, SourceFacts
-from mooring.web.fleet import Delta, apply, read_fleet
-from mooring.web.login import LINK_S, SESSION_S, Logins
-from mooring.web.messages import BODY_BYTES_MAX, host_name
-from mooring.web.page import EVERYTHING, Access, Page
-from mooring.web.rights import ALL, Rights
-from mooring.web.scene import Scene
+from moorage.apiserver.http.messages import Request, Response
+from moorage.insight.history import Change, History
+from moorage.web.asking import Asking
+from moorage.web.errors import BusyError, DeadlineError
+from moorage.web.feed import Feed, SourceFacts
+from moorage.web.fleet import Delta, apply, read_fleet
+from moorage.web.login import LINK_S, SESSION_S, Logins
+from moorage.web.messages import BODY_BYTES_MAX, host_name
+from moorage.web.page import EVERYTHING, Access, Page
+from moorage.web.rights import ALL, Rights
+from moorage.web.scene import Scene
 from tests.insight.history.changes import at
 from tests.web.asked import POST, Visitor, at_page, nobody
 from tests.web.fleets import CONTEXT, NOW, SMALL, feed_of, holding, machine, told, waiting
@@ -492,7 +492,7 @@ def test_every_moment_of_a_history_can_be_asked_for() -> None:
 
 
 def test_a_live_history_forgets_its_older_half(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mooring.web.feed.CHANGES_MAX", 10)
+    monkeypatch.setattr("moorage.web.feed.CHANGES_MAX", 10)
     facts = SourceFacts("x", "cluster", is_live=True)
     feed = Feed(facts, CONTEXT, history=History())
     for number in range(1, 40):
@@ -542,7 +542,7 @@ def test_a_question_that_takes_too_long_is_answered_at_its_deadline() -> None:
 
 def test_a_fault_is_no_secret_of_the_client_but_of_the_log() -> None:
     async def run() -> None:
-        from mooring.web.local_server import PageHandler
+        from moorage.web.local_server import PageHandler
 
         page = Page(feed_of(SMALL), EVERYTHING, files={})
         handler = PageHandler(page)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import Counter, CounterSet, Device, DeviceCounterConsumption
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import Counter, CounterSet, Device, DeviceCounterConsumption
 from tests.insight.topologies import claim, node, result, slice_of
 from tests.web.fleets import told
 from tests.web.test_scene import fleet_of

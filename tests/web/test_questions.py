@@ -8,30 +8,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.core import Node
-from mooring.api.core.namespace import Event, ObjectReference
-from mooring.api.core.node import NodeStatus
-from mooring.api.meta import ObjectMeta
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.core import Node
+from moorage.api.core.namespace import Event, ObjectReference
+from moorage.api.core.node import NodeStatus
+from moorage.api.meta import ObjectMeta
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     CELDeviceSelector,
     DeviceClass,
     DeviceClassSpec,
     DeviceSelector,
     DeviceTaint,
 )
-from mooring.insight.snapshot.snapshot import key_of
-from mooring.web import causes
-from mooring.web.columns import decode
-from mooring.web.errors import BadQuestionError, PageError, UnusableError
-from mooring.web.fleet import Delta, apply
-from mooring.web.questions.cel import ERROR, NO, YES, cel_answer
-from mooring.web.questions.details import device_answer, object_answer
-from mooring.web.questions.explain import explain_answer, prepare
-from mooring.web.questions.kept_cluster import KeptCluster
-from mooring.web.questions.moment import ShownMoment, bounded_plan
-from mooring.web.questions.what_if import fix_answer, what_if_answer
-from mooring.web.scene import Scene
+from moorage.insight.snapshot.snapshot import key_of
+from moorage.web import causes
+from moorage.web.columns import decode
+from moorage.web.errors import BadQuestionError, PageError, UnusableError
+from moorage.web.fleet import Delta, apply
+from moorage.web.questions.cel import ERROR, NO, YES, cel_answer
+from moorage.web.questions.details import device_answer, object_answer
+from moorage.web.questions.explain import explain_answer, prepare
+from moorage.web.questions.kept_cluster import KeptCluster
+from moorage.web.questions.moment import ShownMoment, bounded_plan
+from moorage.web.questions.what_if import fix_answer, what_if_answer
+from moorage.web.scene import Scene
 from tests.insight.topologies import claim, counters, device, partition, result, slice_of
 from tests.web.fleets import CONTEXT, GPU, holding, machine, told, waiting
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.insight.devices import DeviceState, devices_in
-from mooring.insight.snapshot.snapshot import Snapshot, key_of
-from mooring.web.device_rows import STATES
-from mooring.web.fleet import Delta, apply, delta, fleet_tree, read_fleet
-from mooring.web.pending import UNSEEN, Cause
-from mooring.web.questions.ghosts import ghosts
-from mooring.web.scene import Scene
+from moorage.insight.devices import DeviceState, devices_in
+from moorage.insight.snapshot.snapshot import Snapshot, key_of
+from moorage.web.device_rows import STATES
+from moorage.web.fleet import Delta, apply, delta, fleet_tree, read_fleet
+from moorage.web.pending import UNSEEN, Cause
+from moorage.web.questions.ghosts import ghosts
+from moorage.web.scene import Scene
 from tests.insight.topologies import (
     claim,
     counters,
@@ -173,7 +173,7 @@ def test_a_share_is_a_part_of_its_device() -> None:
 
 
 def test_pods_wait_in_groups_of_one_cause() -> None:
-    message = "0/2 nodes are available: no room. Mooring: ask for less. Fix: ask for 1 → n1."
+    message = "0/2 nodes are available: no room. Moorage: ask for less. Fix: ask for 1 → n1."
     fleet = fleet_of(*SMALL, *waiting("two", message, 3), *waiting("one", message))
     assert told(fleet)["groups"] == {(UNSEEN, 1, "9 gpu"), ("ask for less", 2, "9 gpu")}
 
@@ -194,7 +194,7 @@ def test_only_a_changed_pool_is_evaluated_again(monkeypatch: pytest.MonkeyPatch)
         seen.append(len(snapshot.slices))
         return devices_in(snapshot, context)
 
-    monkeypatch.setattr("mooring.web.pool_usages.devices_in", counted)
+    monkeypatch.setattr("moorage.web.pool_usages.devices_in", counted)
     scene.change([holding("busy", "gpu-1")])
     scene.change(waiting("more"))
     scene.change([cordoned("n1")])

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.web.bundle import BundleError, bundled
-from mooring.web.fleet import read_fleet
-from mooring.web.scene import Scene
-from mooring.web.single_file import single_page
-from mooring.web.static_files import static_files
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.web.bundle import BundleError, bundled
+from moorage.web.fleet import read_fleet
+from moorage.web.scene import Scene
+from moorage.web.single_file import single_page
+from moorage.web.static_files import static_files
 from tests.insight.topologies import claim, device, node, result, slice_of
 from tests.web.fleets import CONTEXT, SMALL, told
 

@@ -9,32 +9,32 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import Namespace
-from mooring.api.core.namespace import Event
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
+from moorage.api.core import Namespace
+from moorage.api.core.namespace import Event
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import (
     CELDeviceSelector,
     DeviceClass,
     DeviceClassSpec,
     DeviceSelector,
 )
-from mooring.apiserver.auth.access import Decision, NoOpinion
-from mooring.apiserver.auth.users import User
-from mooring.apiserver.http.messages import StreamingResponse
-from mooring.insight.history import Change, History
-from mooring.web.asking import Asking
-from mooring.web.door import UserRights
-from mooring.web.errors import BusyError, DeadlineError, UnusableError
-from mooring.web.feed import Feed, SourceFacts
-from mooring.web.login import LINKS_MAX, SESSION_S, Logins
-from mooring.web.page import CHECK_S, EVENTS_S, STREAMS_MAX, Access, Page
-from mooring.web.questions.cel import cel_answer
-from mooring.web.questions.explain import explain_answer
-from mooring.web.questions.moment import ShownMoment
-from mooring.web.questions.paint import painted
-from mooring.web.questions.what_if import what_if_answer
-from mooring.web.rights import ALL, Rights
-from mooring.web.view import KEEP_ALIVE, VIEWS_MAX, Views
+from moorage.apiserver.auth.access import Decision, NoOpinion
+from moorage.apiserver.auth.users import User
+from moorage.apiserver.http.messages import StreamingResponse
+from moorage.insight.history import Change, History
+from moorage.web.asking import Asking
+from moorage.web.door import UserRights
+from moorage.web.errors import BusyError, DeadlineError, UnusableError
+from moorage.web.feed import Feed, SourceFacts
+from moorage.web.login import LINKS_MAX, SESSION_S, Logins
+from moorage.web.page import CHECK_S, EVENTS_S, STREAMS_MAX, Access, Page
+from moorage.web.questions.cel import cel_answer
+from moorage.web.questions.explain import explain_answer
+from moorage.web.questions.moment import ShownMoment
+from moorage.web.questions.paint import painted
+from moorage.web.questions.what_if import what_if_answer
+from moorage.web.rights import ALL, Rights
+from moorage.web.view import KEEP_ALIVE, VIEWS_MAX, Views
 from tests.insight.history.changes import at
 from tests.insight.topologies import device, node, slice_of
 from tests.web.asked import Visitor, at_page

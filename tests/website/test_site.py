@@ -87,7 +87,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
 
 
 def test_readers_come_before_all_topics() -> None:
-    assert list(navigation())[:2] == ["Mooring", "Readers"]
+    assert list(navigation())[:2] == ["Moorage", "Readers"]
     assert navigation()["Readers"][0] == "docs/index.md"
 
 

@@ -13,13 +13,13 @@ import grpc
 import pytest
 from google.protobuf.descriptor import Descriptor
 
-from mooring.wire import deviceplugin_pb2 as plugin
-from mooring.wire import dra_v1_pb2 as dra
-from mooring.wire import dra_v1beta1_pb2, health_v1alpha1_pb2, services
-from mooring.wire import health_v1_pb2 as health
-from mooring.wire import podresources_pb2 as pods
-from mooring.wire import registration_pb2 as registration
-from mooring.wire.services import (
+from moorage.wire import deviceplugin_pb2 as plugin
+from moorage.wire import dra_v1_pb2 as dra
+from moorage.wire import dra_v1beta1_pb2, health_v1alpha1_pb2, services
+from moorage.wire import health_v1_pb2 as health
+from moorage.wire import podresources_pb2 as pods
+from moorage.wire import registration_pb2 as registration
+from moorage.wire.services import (
     DRA_V1BETA1,
     GET_INFO,
     HEALTH_V1ALPHA1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from conformance._allocation import Problem
-from mooring.api.resource.v1 import (
+from moorage.api.resource.v1 import (
     Counter,
     CounterSet,
     Device,

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Raw
 
 from conformance._allocation import Problem
-from mooring.api.resource.v1 import (
+from moorage.api.resource.v1 import (
     DeviceClaimConfiguration,
     DeviceClassConfiguration,
     DeviceConstraint,

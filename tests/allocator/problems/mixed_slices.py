@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     Counter,
     CounterSet,
     Device,

@@ -6,8 +6,8 @@ from random import Random
 from typing import Any
 
 from conformance._allocation import Problem
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     Counter,
     CounterSet,
     Device,

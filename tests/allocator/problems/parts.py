@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
 
-from mooring.api.core.node import Node, NodeStatus
-from mooring.api.meta import ObjectMeta
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.core.node import Node, NodeStatus
+from moorage.api.meta import ObjectMeta
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     AllocationResult,
     CapacityRequirements,
     CELDeviceSelector,

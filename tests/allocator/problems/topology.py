@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from conformance._allocation import Problem
-from mooring.api.resource.v1 import Device, DeviceConstraint, DeviceRequest, ResourceClaim
+from moorage.api.resource.v1 import Device, DeviceConstraint, DeviceRequest, ResourceClaim
 from tests.allocator.problems.parts import (
     ALL_FEATURES,
     NUMA,

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.meta import ObjectMeta
-from mooring.api.rbac import GROUP, PolicyRule, Role
-from mooring.apiserver.admission.node_restriction import AdmissionAttributes, Operation
-from mooring.apiserver.admission.write_access import check_write
-from mooring.apiserver.auth.access import Allowed, ResourceAccess
-from mooring.apiserver.auth.authorizer import WATCHED_RESOURCES, ClusterAuthorizer
-from mooring.apiserver.auth.bootstrap_policy import bootstrap_objects
-from mooring.apiserver.http.messages import Target
-from mooring.apiserver.http.status import StatusError
-from mooring.apiserver.resources import Resources
+from moorage.api.meta import ObjectMeta
+from moorage.api.rbac import GROUP, PolicyRule, Role
+from moorage.apiserver.admission.node_restriction import AdmissionAttributes, Operation
+from moorage.apiserver.admission.write_access import check_write
+from moorage.apiserver.auth.access import Allowed, ResourceAccess
+from moorage.apiserver.auth.authorizer import WATCHED_RESOURCES, ClusterAuthorizer
+from moorage.apiserver.auth.bootstrap_policy import bootstrap_objects
+from moorage.apiserver.http.messages import Target
+from moorage.apiserver.http.status import StatusError
+from moorage.apiserver.resources import Resources
 from tests.apiserver.cast import GATES, NODE, TEAM, USERS, binding, pod_on, slice_of
 
 SECRET = ResourceAccess(NODE, "get", "", "secrets", namespace=TEAM, name="one")

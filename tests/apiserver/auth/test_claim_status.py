@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.meta import ObjectMeta
-from mooring.api.rbac import ClusterRole, PolicyRule
-from mooring.apiserver.auth.access import ClaimStatusAuthorizer, is_associated
-from mooring.apiserver.auth.users import NODE_NAME, User
+from moorage.api.meta import ObjectMeta
+from moorage.api.rbac import ClusterRole, PolicyRule
+from moorage.apiserver.auth.access import ClaimStatusAuthorizer, is_associated
+from moorage.apiserver.auth.users import NODE_NAME, User
 from tests.apiserver.cast import DRIVER, TEAM, USERS, binding, cluster, cluster_binding, known
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.meta import LabelSelector, ObjectMeta, OwnerReference
-from mooring.api.rbac import (
+from moorage.api.meta import LabelSelector, ObjectMeta, OwnerReference
+from moorage.api.rbac import (
     GROUP,
     AggregationRule,
     ClusterRole,
@@ -13,9 +13,9 @@ from mooring.api.rbac import (
     RoleBinding,
     RoleRef,
 )
-from mooring.apiserver.auth.rbac import AGGREGATION, RoleWrite, Stored, refuse_escalation
-from mooring.apiserver.auth.users import User
-from mooring.apiserver.http.messages import Target
+from moorage.apiserver.auth.rbac import AGGREGATION, RoleWrite, Stored, refuse_escalation
+from moorage.apiserver.auth.users import User
+from moorage.apiserver.http.messages import Target
 from tests.apiserver.cast import MASTER, TEAM, USERS, Cluster, binding, cluster, known
 
 ADMIN = USERS["admin"]

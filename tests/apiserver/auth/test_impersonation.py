@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.meta import ObjectMeta
-from mooring.api.rbac import ClusterRole, PolicyRule
-from mooring.apiserver.auth.access import Authorizer
-from mooring.apiserver.auth.authenticator import IMPERSONATED_VALUES_MAX, impersonated
-from mooring.apiserver.auth.users import User
-from mooring.apiserver.http.status import StatusError
+from moorage.api.meta import ObjectMeta
+from moorage.api.rbac import ClusterRole, PolicyRule
+from moorage.apiserver.auth.access import Authorizer
+from moorage.apiserver.auth.authenticator import IMPERSONATED_VALUES_MAX, impersonated
+from moorage.apiserver.auth.users import User
+from moorage.apiserver.http.status import StatusError
 from tests.apiserver.cast import MASTER, TEAM, USERS, cluster, cluster_binding, known
 
 

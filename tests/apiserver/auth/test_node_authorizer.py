@@ -7,23 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.authentication import BoundObjectReference, TokenRequest, TokenRequestSpec
-from mooring.api.codec import decode_tree
-from mooring.api.coordination import Lease
-from mooring.api.core import Node, Pod
-from mooring.api.core.node import NodeSpec
-from mooring.api.core.placement import Taint
-from mooring.api.core.pod import PodResourceClaimStatus
-from mooring.api.meta import ObjectMeta
-from mooring.apiserver.admission.node_restriction import (
+from moorage.api.authentication import BoundObjectReference, TokenRequest, TokenRequestSpec
+from moorage.api.codec import decode_tree
+from moorage.api.coordination import Lease
+from moorage.api.core import Node, Pod
+from moorage.api.core.node import NodeSpec
+from moorage.api.core.placement import Taint
+from moorage.api.core.pod import PodResourceClaimStatus
+from moorage.api.meta import ObjectMeta
+from moorage.apiserver.admission.node_restriction import (
     AdmissionAttributes,
     Operation,
     refuse_node_write,
 )
-from mooring.apiserver.auth.access import Allowed, NoOpinion, ResourceAccess
-from mooring.apiserver.auth.node_authorizer import NodeGraph, references_of, references_with_self
-from mooring.apiserver.auth.users import User
-from mooring.apiserver.http.messages import Target
+from moorage.apiserver.auth.access import Allowed, NoOpinion, ResourceAccess
+from moorage.apiserver.auth.node_authorizer import NodeGraph, references_of, references_with_self
+from moorage.apiserver.auth.users import User
+from moorage.apiserver.http.messages import Target
 from tests.apiserver.cast import NODE, TEAM, USERS, cluster, pod_on, slice_of
 
 CREATE, UPDATE, DELETE = Operation.CREATE, Operation.UPDATE, Operation.DELETE

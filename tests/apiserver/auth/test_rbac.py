@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.meta import LabelSelector, ObjectMeta
-from mooring.api.rbac import (
+from moorage.api.meta import LabelSelector, ObjectMeta
+from moorage.api.rbac import (
     GROUP,
     AggregationRule,
     ClusterRole,
@@ -17,7 +17,7 @@ from mooring.api.rbac import (
     RoleRef,
     Subject,
 )
-from mooring.apiserver.auth.access import (
+from moorage.apiserver.auth.access import (
     Allowed,
     NoOpinion,
     PathAccess,
@@ -28,11 +28,11 @@ from mooring.apiserver.auth.access import (
     forbidden_message,
     require,
 )
-from mooring.apiserver.auth.bootstrap_policy import AUTOUPDATE, bootstrap_objects, reconciled
-from mooring.apiserver.auth.policy_rules import aggregated, allows, missing, stale
-from mooring.apiserver.auth.rbac import RBACPolicy
-from mooring.apiserver.auth.users import User
-from mooring.apiserver.http.status import StatusError
+from moorage.apiserver.auth.bootstrap_policy import AUTOUPDATE, bootstrap_objects, reconciled
+from moorage.apiserver.auth.policy_rules import aggregated, allows, missing, stale
+from moorage.apiserver.auth.rbac import RBACPolicy
+from moorage.apiserver.auth.users import User
+from moorage.apiserver.http.status import StatusError
 from tests.apiserver.cast import GATES, MASTER, TEAM, USERS, binding, cluster, known
 
 ANN = known("ann")

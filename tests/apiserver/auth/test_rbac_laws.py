@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.runner import main
-from mooring.api.meta import ObjectMeta
-from mooring.api.rbac import (
+from moorage.api.meta import ObjectMeta
+from moorage.api.rbac import (
     GROUP,
     ClusterRole,
     ClusterRoleBinding,
@@ -21,10 +21,10 @@ from mooring.api.rbac import (
     RoleRef,
     Subject,
 )
-from mooring.apiserver.auth.access import Allowed, ResourceAccess
-from mooring.apiserver.auth.policy_rules import allows
-from mooring.apiserver.auth.rbac import RBACPolicy, Stored
-from mooring.apiserver.auth.users import User
+from moorage.apiserver.auth.access import Allowed, ResourceAccess
+from moorage.apiserver.auth.policy_rules import allows
+from moorage.apiserver.auth.rbac import RBACPolicy, Stored
+from moorage.apiserver.auth.users import User
 
 NAMES = st.sampled_from(["a", "b", "c"])
 SPACES = st.sampled_from(["one", "two"])

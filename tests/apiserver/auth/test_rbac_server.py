@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.apiserver.auth.role_reconciler import reconcile_bootstrap_policy
-from mooring.apiserver.http.messages import Request, Response
+from moorage.apiserver.auth.role_reconciler import reconcile_bootstrap_policy
+from moorage.apiserver.http.messages import Request, Response
 from tests.apiserver.rbac_server import CLAIMS, RBAC, SLICES, World, within
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.authorization import (
+from moorage.api.authorization import (
     FieldSelectorAttributes,
     FieldSelectorRequirement,
     LocalSubjectAccessReview,
@@ -15,10 +15,10 @@ from mooring.api.authorization import (
     SubjectAccessReview,
     SubjectAccessReviewSpec,
 )
-from mooring.api.codec import to_tree
-from mooring.api.meta import ObjectMeta
-from mooring.apiserver.auth.reviews import answer_access, answer_rules
-from mooring.apiserver.http.status import StatusError
+from moorage.api.codec import to_tree
+from moorage.api.meta import ObjectMeta
+from moorage.apiserver.auth.reviews import answer_access, answer_rules
+from moorage.apiserver.http.status import StatusError
 from tests.apiserver.cast import NODE, TEAM, USERS, Cluster, cluster
 
 READ = ResourceAttributes(verb="list", resource="pods", namespace=TEAM)

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from mooring.apiserver.auth.role_reconciler import ClusterRoleAggregator
+from moorage.apiserver.auth.role_reconciler import ClusterRoleAggregator
 from tests.apiserver.rbac_server import RBAC, World, within
 
 ROLES = f"{RBAC}/clusterroles"

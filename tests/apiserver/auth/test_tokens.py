@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.authentication import (
+from moorage.api.authentication import (
     BoundObjectReference,
     SelfSubjectReview,
     TokenRequest,
@@ -22,13 +22,13 @@ from mooring.api.authentication import (
     TokenReview,
     TokenReviewSpec,
 )
-from mooring.api.codec import to_tree
-from mooring.api.core import Node, Pod, Secret, ServiceAccount
-from mooring.api.meta import ObjectMeta
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth.authenticator import Authenticator, TokenUser, bearer_token
-from mooring.apiserver.auth.reviews import answer_self, answer_token
-from mooring.apiserver.auth.service_account_tokens import (
+from moorage.api.codec import to_tree
+from moorage.api.core import Node, Pod, Secret, ServiceAccount
+from moorage.api.meta import ObjectMeta
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth.authenticator import Authenticator, TokenUser, bearer_token
+from moorage.apiserver.auth.reviews import answer_self, answer_token
+from moorage.apiserver.auth.service_account_tokens import (
     Issuer,
     Lookup,
     SigningKey,
@@ -36,10 +36,10 @@ from mooring.apiserver.auth.service_account_tokens import (
     VerifyingKey,
     verified,
 )
-from mooring.apiserver.auth.token_requests import TokenObjects, bound_lookup, issue
-from mooring.apiserver.auth.users import ANONYMOUS, StaticTokens, User, read_tokens
-from mooring.apiserver.errors import SigningKeyError, TokenFileError
-from mooring.apiserver.http.status import StatusError
+from moorage.apiserver.auth.token_requests import TokenObjects, bound_lookup, issue
+from moorage.apiserver.auth.users import ANONYMOUS, StaticTokens, User, read_tokens
+from moorage.apiserver.errors import SigningKeyError, TokenFileError
+from moorage.apiserver.http.status import StatusError
 
 NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))
 API = "https://kubernetes.default.svc"

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mooring.kit.bulkhead import Fault
+from moorage.kit.bulkhead import Fault
 from tests.apiserver.client import (
     APPLY_PATCH,
     CONFIG_MAPS,

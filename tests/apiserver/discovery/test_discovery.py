@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mooring.apiserver.discovery import Discovery, DiscoveryForm, preferred_form, version_order
+from moorage.apiserver.discovery import Discovery, DiscoveryForm, preferred_form, version_order
 from tests.apiserver.everything import everything
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.discovery import Discovery, version_document
+from moorage.apiserver.discovery import Discovery, version_document
 from tests.apiserver.everything import everything
 from tests.corpus import corpus
 

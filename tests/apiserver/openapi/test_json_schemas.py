@@ -12,19 +12,19 @@ from typing import Any
 import fastjsonschema
 import pytest
 
-from mooring.api.documents import read
-from mooring.api.documents.document import expand_lists
-from mooring.api.gates import Gates
-from mooring.api.kinds import Kind
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.openapi.json_schemas import (
+from moorage.api.documents import read
+from moorage.api.documents.document import expand_lists
+from moorage.api.gates import Gates
+from moorage.api.kinds import Kind
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.openapi.json_schemas import (
     json_schema,
     schema_kinds,
     schema_name,
     schema_of_all,
 )
-from mooring.validation.manifests import ManifestValidator
-from mooring.validation.strategy import Context
+from moorage.validation.manifests import ManifestValidator
+from moorage.validation.strategy import Context
 from tests.corpus import corpus
 
 NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.http.messages import Document
-from mooring.apiserver.openapi import Moved, OpenAPI
+from moorage.apiserver.http.messages import Document
+from moorage.apiserver.openapi import Moved, OpenAPI
 from tests.apiserver.everything import everything
 
 OPENAPI = OpenAPI(everything())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.openapi import openapi_document
+from moorage.apiserver.openapi import openapi_document
 from tests.apiserver.everything import everything
 from tests.corpus import corpus
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.apiserver.patching.shapes import Shape, ShapeField
+from moorage.apiserver.patching.shapes import Shape, ShapeField
 
 
 def json_patch_back(document: Any, operation: dict[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.kinds import Kind
-from mooring.apiserver.patching import FieldManager, PatchError
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.kinds import Kind
+from moorage.apiserver.patching import FieldManager, PatchError
 
 POD = CATALOGUE.find("v1", "Pod")
 NODE = CATALOGUE.find("v1", "Node")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from mooring.api.catalogue import SERVED
-from mooring.api.kinds import Kind
+from moorage.api.catalogue import SERVED
+from moorage.api.kinds import Kind
 from tests.corpus import corpus
 
 

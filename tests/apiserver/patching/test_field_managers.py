@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from mooring.apiserver.patching import FieldManager, PatchError, manager_name
-from mooring.apiserver.patching.json_values import Tree
+from moorage.apiserver.patching import FieldManager, PatchError, manager_name
+from moorage.apiserver.patching.json_values import Tree
 from tests.apiserver.patching.makers import (
     CLAIM,
     LATER,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.apiserver.patching import (
+from moorage.apiserver.patching import (
     CONTENT_TYPES,
     JSON_PATCH,
     FieldManager,
@@ -17,7 +17,7 @@ from mooring.apiserver.patching import (
     apply_patch,
     read_applied,
 )
-from mooring.apiserver.patching.json_patch import OPERATIONS_MAX, STEPS_MAX, Draft
+from moorage.apiserver.patching.json_patch import OPERATIONS_MAX, STEPS_MAX, Draft
 from tests.apiserver.patching.makers import NOW, POD, apply, pod, update, written
 
 law = settings(

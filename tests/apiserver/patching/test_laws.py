@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.codec import to_tree
-from mooring.api.custom_workloads import is_workload
-from mooring.api.documents import CORE, read
-from mooring.api.gates import Gates
-from mooring.api.object_reader import read_tree
-from mooring.apiserver.patching import (
+from moorage.api.codec import to_tree
+from moorage.api.custom_workloads import is_workload
+from moorage.api.documents import CORE, read
+from moorage.api.gates import Gates
+from moorage.api.object_reader import read_tree
+from moorage.apiserver.patching import (
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
@@ -23,11 +23,11 @@ from mooring.apiserver.patching import (
     apply_patch,
     with_times_kept,
 )
-from mooring.apiserver.patching.field_set import FieldSet, from_json, to_json
-from mooring.apiserver.patching.json_values import same
-from mooring.apiserver.patching.shapes import find_shape, shape_of
-from mooring.apiserver.patching.structured_compare import compare, fields_of
-from mooring.apiserver.patching.structured_merge import merge, remove
+from moorage.apiserver.patching.field_set import FieldSet, from_json, to_json
+from moorage.apiserver.patching.json_values import same
+from moorage.apiserver.patching.shapes import find_shape, shape_of
+from moorage.apiserver.patching.structured_compare import compare, fields_of
+from moorage.apiserver.patching.structured_merge import merge, remove
 from tests.apiserver.patching.diffs import json_patch_back, strategic_diff
 from tests.apiserver.patching.makers import LATER, POD, apply, owners, pod, written
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.patching import (
+from moorage.apiserver.patching import (
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.catalogue import from_hub
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.patching import (
+from moorage.api.catalogue import from_hub
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.patching import (
     APPLY_PATCH,
     FieldManager,
     PatchError,
@@ -20,9 +20,9 @@ from mooring.apiserver.patching import (
     read_applied,
     with_times_kept,
 )
-from mooring.apiserver.patching.field_set import from_json, to_json
-from mooring.validation.registry import defaulted_hub
-from mooring.validation.strategy import Context
+from moorage.apiserver.patching.field_set import from_json, to_json
+from moorage.validation.registry import defaulted_hub
+from moorage.validation.strategy import Context
 from tests.apiserver.patching.recorded import Write, writes
 
 # What the server fills in when it stores an object.

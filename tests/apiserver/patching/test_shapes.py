@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.catalogue import SERVED
-from mooring.api.kinds import Kind
-from mooring.apiserver.patching import shapes
-from mooring.apiserver.patching.shapes import (
+from moorage.api.catalogue import SERVED
+from moorage.api.kinds import Kind
+from moorage.apiserver.patching import shapes
+from moorage.apiserver.patching.shapes import (
     JSON,
     STRING,
     MapForm,

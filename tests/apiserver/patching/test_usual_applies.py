@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.patching import PatchError
-from mooring.apiserver.patching.usual_applies import UsualApplies
-from mooring.apiserver.verbs.managed_fields import (
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.patching import PatchError
+from moorage.apiserver.patching.usual_applies import UsualApplies
+from moorage.apiserver.verbs.managed_fields import (
     all_entries,
     field_manager_of,
     owned_tree,

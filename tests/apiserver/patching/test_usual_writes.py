@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.patching import usual_writes
-from mooring.apiserver.verbs.managed_fields import all_entries, usual_entries, with_owners
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import decode_tree
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.patching import usual_writes
+from moorage.apiserver.verbs.managed_fields import all_entries, usual_entries, with_owners
 from tests.apiserver.patching.makers import CLAIM, NOW, POD, claim
 from tests.apiserver.patching.test_laws import labels, pods, subset, words
 

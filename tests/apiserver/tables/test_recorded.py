@@ -9,12 +9,12 @@ from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from mooring.api.catalogue import SERVED, to_hub
-from mooring.api.codec import decode_tree, encode_json
-from mooring.api.kinds import Kind
-from mooring.api.meta import ListMeta
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.tables import Include, table_of, table_of_one
+from moorage.api.catalogue import SERVED, to_hub
+from moorage.api.codec import decode_tree, encode_json
+from moorage.api.kinds import Kind
+from moorage.api.meta import ListMeta
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.tables import Include, table_of, table_of_one
 from tests.corpus import corpus
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

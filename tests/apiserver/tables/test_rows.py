@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.catalogue import CATALOGUE, SERVED, to_hub
-from mooring.api.codec import decode_tree, encode_json
-from mooring.api.meta import ObjectMeta
-from mooring.api.timestamp import NO_TIME, Timestamp
-from mooring.apiserver.tables import Include, columns_of, table_of, table_of_one
-from mooring.apiserver.tables.columns import age, span
+from moorage.api.catalogue import CATALOGUE, SERVED, to_hub
+from moorage.api.codec import decode_tree, encode_json
+from moorage.api.meta import ObjectMeta
+from moorage.api.timestamp import NO_TIME, Timestamp
+from moorage.apiserver.tables import Include, columns_of, table_of, table_of_one
+from moorage.apiserver.tables.columns import age, span
 
 NOW = Timestamp.parse("2026-11-15T12:00:00Z")
 CREATED = "2026-11-15T11:00:00Z"

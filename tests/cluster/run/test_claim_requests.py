@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.resource.v1 import Device, DeviceAttribute
-from mooring.cluster.run.claim_requests import (
+from moorage.api.resource.v1 import Device, DeviceAttribute
+from moorage.cluster.run.claim_requests import (
     ClaimRequestError,
     NodeOffer,
     RequestedAmount,

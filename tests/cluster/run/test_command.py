@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.cdi import ContainerEdits, Mount
-from mooring.cluster.run.command import (
+from moorage.api.cdi import ContainerEdits, Mount
+from moorage.cluster.run.command import (
     CommandContext,
     CommandError,
     command_environment,
@@ -51,15 +51,15 @@ def test_it_has_its_own_variables_and_those_of_devices(
 
 
 def test_items_of_devices_are_joined_and_bindings_from_outside_do_not_count() -> None:
-    outer = {"MOORING_CPUSET_outer": "7", "MOORING_LIST_x__SEEN": "outer", "PATH": "/bin"}
-    edits = ContainerEdits(env=("MOORING_LIST_a__SEEN=a", "MOORING_LIST_b__SEEN=b"))
+    outer = {"MOORAGE_CPUSET_outer": "7", "MOORAGE_LIST_x__SEEN": "outer", "PATH": "/bin"}
+    edits = ContainerEdits(env=("MOORAGE_LIST_a__SEEN=a", "MOORAGE_LIST_b__SEEN=b"))
     found = command_environment(outer, edits)
     assert (found["SEEN"], found["PATH"]) == ("a,b", "/bin")
-    assert "MOORING_CPUSET_outer" not in found
+    assert "MOORAGE_CPUSET_outer" not in found
 
 
 def test_it_runs_on_the_cpus_of_its_devices(tmp_path: Path) -> None:
-    edits = ContainerEdits(env=(f"MOORING_CPUSET_a={CPU}",))
+    edits = ContainerEdits(env=(f"MOORAGE_CPUSET_a={CPU}",))
     assert ran(tmp_path, edits, "os.sched_getaffinity(0)") == f"{{{CPU}}}"
 
 
@@ -85,7 +85,7 @@ def test_a_program_that_cannot_run_is_said(tmp_path: Path, command: str, status:
 
 def test_cpus_that_are_not_here_are_said(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be bound to cpus 100000") as caught:
-        run(tmp_path, ContainerEdits(env=("MOORING_CPUSET_a=100000",)), "true")
+        run(tmp_path, ContainerEdits(env=("MOORAGE_CPUSET_a=100000",)), "true")
     assert caught.value.exit_status == 1
 
 

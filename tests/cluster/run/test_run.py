@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.core import Pod
-from mooring.api.resource.v1 import DeviceClass, ResourceClaim
-from mooring.cli.run import Signals
-from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.writes import Delete, Target
-from mooring.cluster.run.holder_pod import following
+from moorage.api.core import Pod
+from moorage.api.resource.v1 import DeviceClass, ResourceClaim
+from moorage.cli.run import Signals
+from moorage.client.client_factory import http_client, load_rest_config
+from moorage.client.writes import Delete, Target
+from moorage.cluster.run.holder_pod import following
 
 TIMEOUT_S = 150
 WAIT_S = 60.0
@@ -30,7 +30,7 @@ UNTIL_STOPPED = "trap 'exit 7' TERM; trap 'exit 8' INT; echo ready; while :; do 
 
 def moor(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "mooring.cli.main", *arguments],
+        [sys.executable, "-m", "moorage.cli.main", *arguments],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -72,7 +72,7 @@ def interrupts() -> Iterator[None]:
 def begun(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Give a run whose command has said that it is ready."""
     words = ("run", "--data-dir", str(folder), *arguments, "--", "sh", "-c", UNTIL_STOPPED)
-    command = [sys.executable, "-m", "mooring.cli.main", *words]
+    command = [sys.executable, "-m", "moorage.cli.main", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -170,7 +170,7 @@ def test_a_command_ignores_no_signal_but_that_of_nohup(
     folder: Path, ignored: str, left: int
 ) -> None:
     words = ("run", "--data-dir", str(folder), "--claim", "cpu=1", "--quiet", "--")
-    moor = shlex.join([sys.executable, "-m", "mooring.cli.main", *words])
+    moor = shlex.join([sys.executable, "-m", "moorage.cli.main", *words])
     look = "grep SigIgn /proc/self/status"
     script = f"trap '' {ignored}; exec {moor} {look}"
     # The tests may run in the background themselves, where signals are ignored already.
@@ -238,7 +238,7 @@ def test_bad_input_is_refused_before_anything_is_made(
             "tpu",
             (
                 "error: tpu: the cluster has no DeviceClass tpu.google.com",
-                "no driver of Mooring makes it",
+                "no driver of Moorage makes it",
                 "what can be asked for: cpu,",
             ),
         ),
@@ -262,7 +262,7 @@ def driven(folder: Path, name: str, kubeconfig: Path) -> Iterator[Iterator[str]]
     (node,) = (path.name.removeprefix("node-") for path in (folder / "pki").glob("node-*"))
     place = ("--kubelet-dir", str(folder / "node"), "--cdi-dir", str(folder / "cdi"))
     words = ("driver", "run", name, "--node-name", node, *place, "--kubeconfig", str(kubeconfig))
-    command = [sys.executable, "-m", "mooring.cli.main", *words]
+    command = [sys.executable, "-m", "moorage.cli.main", *words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None

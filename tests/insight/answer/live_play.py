@@ -17,19 +17,19 @@ from typing import Any, NamedTuple
 
 from click.testing import CliRunner
 
-from mooring.api.codec import to_tree
-from mooring.api.core import Event, Pod
-from mooring.api.gates import Gates
-from mooring.cli.explain import command as explain
-from mooring.client.contract import list_all
-from mooring.cluster.embedded import embedded
-from mooring.cluster.programs import ProgramContext
-from mooring.hardware.catalogue import Catalogue
-from mooring.insight.answer.summary import PendingSummary
-from mooring.insight.messages import full_name
-from mooring.kit.clock import LoopClock, run_simulated
-from mooring.sources.live_source import ClusterReader
-from mooring.store.memory import open_memory
+from moorage.api.codec import to_tree
+from moorage.api.core import Event, Pod
+from moorage.api.gates import Gates
+from moorage.cli.explain import command as explain
+from moorage.client.contract import list_all
+from moorage.cluster.embedded import embedded
+from moorage.cluster.programs import ProgramContext
+from moorage.hardware.catalogue import Catalogue
+from moorage.insight.answer.summary import PendingSummary
+from moorage.insight.messages import full_name
+from moorage.kit.clock import LoopClock, run_simulated
+from moorage.sources.live_source import ClusterReader
+from moorage.store.memory import open_memory
 from tests.stories.stage import FINALIZER, Stage, kind_of, placed, trees_of
 
 SETTLED_S = 60.0

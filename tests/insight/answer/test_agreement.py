@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mooring.cli.cel import command as cel
-from mooring.cli.explain import command as explain
-from mooring.cli.lint import command as lint
+from moorage.cli.cel import command as cel
+from moorage.cli.explain import command as explain
+from moorage.cli.lint import command as lint
 
 GIVEN = 'device.capacity["gpu.example.com"].memroy.compareTo(quantity("40Gi")) >= 0'
 MANIFESTS = (Path(__file__).parents[1] / "situations" / "capacity-typo.yaml").read_text()

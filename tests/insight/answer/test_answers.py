@@ -9,22 +9,22 @@ import pytest
 
 from benchmarks.explain import CAUSES, bare_pods, deployment, fleet_objects
 from benchmarks.explain import CONTEXT as BENCHMARK
-from mooring.cel.device import Compiled
-from mooring.insight.answer import answer as answering
-from mooring.insight.answer.answer import answer, answers
-from mooring.insight.answer.finding import Finding, one_line
-from mooring.insight.explain.nodes import NodeProbe
-from mooring.insight.explain.pods import explain
-from mooring.insight.explain.trials import EFFORT
-from mooring.insight.explain.verdicts import ALIKE_ASKED_MAX
-from mooring.insight.expressions.candidates import Devices
-from mooring.insight.expressions.evaluation import TOO_COMPLEX
-from mooring.insight.expressions.published_devices import PublishedDevices
-from mooring.insight.expressions.repairs import diagnose
-from mooring.insight.messages import CAUSE_LENGTH_MAX
-from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.kit.bulkhead import Fault
+from moorage.cel.device import Compiled
+from moorage.insight.answer import answer as answering
+from moorage.insight.answer.answer import answer, answers
+from moorage.insight.answer.finding import Finding, one_line
+from moorage.insight.explain.nodes import NodeProbe
+from moorage.insight.explain.pods import explain
+from moorage.insight.explain.trials import EFFORT
+from moorage.insight.explain.verdicts import ALIKE_ASKED_MAX
+from moorage.insight.expressions.candidates import Devices
+from moorage.insight.expressions.evaluation import TOO_COMPLEX
+from moorage.insight.expressions.published_devices import PublishedDevices
+from moorage.insight.expressions.repairs import diagnose
+from moorage.insight.messages import CAUSE_LENGTH_MAX
+from moorage.insight.plan.planner import Plan, plan
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.kit.bulkhead import Fault
 from tests.insight.fit.scenes import CONTEXT, gpus, template, using
 from tests.insight.fleets import compiler, device
 from tests.insight.fleets import fleet as fleet_of

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.documents import CORE, read
-from mooring.api.gates import Gates
-from mooring.api.timestamp import NO_TIME
-from mooring.insight.answer.answer import answer
-from mooring.insight.answer.devices.bridges import FACTS, coarser_facts, fact_of
-from mooring.insight.answer.finding import Answer
-from mooring.insight.explain.pods import Explanation, explain
-from mooring.insight.explain.report import evidence_lines
-from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.snapshot.builder import SnapshotBuilder
-from mooring.scheduler.scheduling_cycle import Pending
-from mooring.validation.strategy import Context
+from moorage.api.documents import CORE, read
+from moorage.api.gates import Gates
+from moorage.api.timestamp import NO_TIME
+from moorage.insight.answer.answer import answer
+from moorage.insight.answer.devices.bridges import FACTS, coarser_facts, fact_of
+from moorage.insight.answer.finding import Answer
+from moorage.insight.explain.pods import Explanation, explain
+from moorage.insight.explain.report import evidence_lines
+from moorage.insight.plan.planner import Plan, plan
+from moorage.insight.snapshot.builder import SnapshotBuilder
+from moorage.scheduler.scheduling_cycle import Pending
+from moorage.validation.strategy import Context
 
 FOLDER = Path(__file__).parents[1] / "situations"
 EVERYTHING = Context(gates=Gates.parse(""), now=NO_TIME)

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cli.explain import command as explain
-from mooring.insight.answer.changes.edits import APPEND, REMOVED, Edit, edited_tree, json_patch
+from moorage.cli.explain import command as explain
+from moorage.insight.answer.changes.edits import APPEND, REMOVED, Edit, edited_tree, json_patch
 from tests.insight.answer.asking import FOLDER
 
 ROOT = Path(__file__).parents[3]

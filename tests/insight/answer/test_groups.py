@@ -9,8 +9,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from mooring.cli.explain import command as explain
-from mooring.cli.plan import command as plan
+from moorage.cli.explain import command as explain
+from moorage.cli.plan import command as plan
 
 MACHINE = ("--profile", "dgx-h100")
 TEMPLATE = """\

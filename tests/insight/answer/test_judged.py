@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from mooring.cli.explain import command as explain
-from mooring.cli.plan import command as plan
-from mooring.cli.validate import command as validate
-from mooring.insight.messages import CAUSE_LENGTH_MAX
+from moorage.cli.explain import command as explain
+from moorage.cli.plan import command as plan
+from moorage.cli.validate import command as validate
+from moorage.insight.messages import CAUSE_LENGTH_MAX
 from tests.corpus import corpus
 
 FOLDER = Path(__file__).parents[1] / "judged"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.insight.answer.nodes.labels import near_label
+from moorage.insight.answer.nodes.labels import near_label
 
 KNOWN = (
     "kubernetes.io/arch",

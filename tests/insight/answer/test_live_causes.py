@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.kit.clock import run_simulated
+from moorage.kit.clock import run_simulated
 from tests.corpus import corpus
 from tests.insight.answer.live_play import (
     BARE,

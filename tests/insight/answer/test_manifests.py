@@ -10,10 +10,10 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from mooring.api.documents.yaml_writer import dump_yaml
-from mooring.cli.explain import command as explain
-from mooring.cli.plan import command as plan
-from mooring.cli.validate import command as validate
+from moorage.api.documents.yaml_writer import dump_yaml
+from moorage.cli.explain import command as explain
+from moorage.cli.plan import command as plan
+from moorage.cli.validate import command as validate
 
 MACHINE = ("--profile", "dgx-h100")
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mooring.insight.answer.answer import answer
-from mooring.insight.answer.changes.edits import Edit, ObjectChange
-from mooring.insight.answer.finding import Answer, Case, Surroundings
-from mooring.insight.explain.pods import explain
-from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.snapshot.snapshot import Snapshot
+from moorage.insight.answer.answer import answer
+from moorage.insight.answer.changes.edits import Edit, ObjectChange
+from moorage.insight.answer.finding import Answer, Case, Surroundings
+from moorage.insight.explain.pods import explain
+from moorage.insight.plan.planner import Plan, plan
+from moorage.insight.snapshot.snapshot import Snapshot
 from tests.insight.fit.scenes import CONTEXT, gpus, template, using
 from tests.scheduler.makers import node
 from tests.scheduler.scenes import GPU, device_class, group, wanting

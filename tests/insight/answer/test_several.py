@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.insight.answer.changes.edits import APPEND, Edit, ObjectChange, edited_tree
-from mooring.insight.answer.combined import joined, joined_causes
-from mooring.insight.answer.devices.contention import Wish, overdrawn
+from moorage.insight.answer.changes.edits import APPEND, Edit, ObjectChange, edited_tree
+from moorage.insight.answer.combined import joined, joined_causes
+from moorage.insight.answer.devices.contention import Wish, overdrawn
 from tests.insight.answer.asking import ADVICE, FOLDER, Expected, Situations
 
 EXPECTED = {

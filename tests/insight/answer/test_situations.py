@@ -25,7 +25,7 @@ EXPECTED = {
         "30 CPUs instead of 100 in container main, 30 CPUs instead of 90 in container data",
     ),
     "constraint-typo": Expected("gpu.example.com/modle.*model", "gpu.example.com/model instead"),
-    "derived-not-on-all": Expected("request second has attribute mooring.dev/side", "side"),
+    "derived-not-on-all": Expected("request second has attribute moorage.dev/side", "side"),
     "device-taint-of-driver": Expected("taint .*reserved=research", "tolerate .*reserved"),
     "device-unhealthy": Expected("taint .*unhealthy=ecc", "repaired", ADVICE),
     "held-and-fewer-than-asked": Expected(

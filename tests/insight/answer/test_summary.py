@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.documents import read
-from mooring.api.gates import Gates
-from mooring.api.meta import OwnerReference
-from mooring.api.timestamp import Timestamp
-from mooring.insight.answer.live_case import Fleets
-from mooring.insight.answer.summary import REMEMBERED_BYTES_MAX, PendingSummary
-from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.snapshot.builder import SnapshotBuilder
-from mooring.scheduler.scheduling_cycle import Pending, schedule
-from mooring.validation.strategy import Context
+from moorage.api.documents import read
+from moorage.api.gates import Gates
+from moorage.api.meta import OwnerReference
+from moorage.api.timestamp import Timestamp
+from moorage.insight.answer.live_case import Fleets
+from moorage.insight.answer.summary import REMEMBERED_BYTES_MAX, PendingSummary
+from moorage.insight.plan.planner import Plan, plan
+from moorage.insight.snapshot.builder import SnapshotBuilder
+from moorage.scheduler.scheduling_cycle import Pending, schedule
+from moorage.validation.strategy import Context
 from tests.insight.answer.live_play import BARE, bare_nodes
 
 FOLDER = Path(__file__).parents[1] / "situations"
@@ -61,7 +61,7 @@ def said(summary: PendingSummary, made: Plan, pending: Pending) -> str | None:
 def test_it_names_the_cause_and_a_fix_that_was_tried() -> None:
     made = planned("capacity-typo")
     line = said(PendingSummary(Clock(), GATES), made, waiting(made)) or ""
-    assert line.startswith("Mooring: capacity memroy does not exist: did you mean memory? ")
+    assert line.startswith("Moorage: capacity memroy does not exist: did you mean memory? ")
     assert re.search(r"\. Fix: request gpu: .*memory.* → n1\.$", line), line
 
 
@@ -96,7 +96,7 @@ def test_what_kubernetes_says_already_is_not_repeated() -> None:
     made = planned("two-mistakes")
     pending = waiting(made)
     line = said(PendingSummary(Clock(), GATES), made, pending) or ""
-    cause = line.removeprefix("Mooring: ").partition(". Fix")[0]
+    cause = line.removeprefix("Moorage: ").partition(". Fix")[0]
     pending = replace(pending, message=f"{pending.message} {cause}")
     assert said(PendingSummary(Clock(), GATES), made, pending) == ""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Node, Pod
-from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from mooring.insight.devices import ClusterUsage, DeviceUsage
+from moorage.api.codec import decode_tree
+from moorage.api.core import Node, Pod
+from moorage.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from moorage.insight.devices import ClusterUsage, DeviceUsage
 
 GPU = "gpu.example.com"
 

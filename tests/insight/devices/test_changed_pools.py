@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.core.node import NodeSpec
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.insight.devices import devices_changed, devices_in
-from mooring.insight.devices.changed_pools import changed_pools, only_pools
-from mooring.insight.snapshot.snapshot import Snapshot
+from moorage.api.core.node import NodeSpec
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.insight.devices import devices_changed, devices_in
+from moorage.insight.devices.changed_pools import changed_pools, only_pools
+from moorage.insight.snapshot.snapshot import Snapshot
 from tests.insight.devices.clusters import GPU, claim_of, node, result, slice_of
 from tests.insight.whatif.clusters import CONTEXT
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.insight.devices import ClaimUsage, usage_of
-from mooring.insight.snapshot.snapshot import Snapshot
+from moorage.insight.devices import ClaimUsage, usage_of
+from moorage.insight.snapshot.snapshot import Snapshot
 from tests.insight.devices.clusters import claim_of, node, pod_of, result, slice_of
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.allocator import ALL_FEATURES
-from mooring.insight.devices import DeviceState, usage_of
-from mooring.insight.devices.model import by_node, count_states
-from mooring.insight.snapshot.snapshot import Snapshot
+from moorage.allocator import ALL_FEATURES
+from moorage.insight.devices import DeviceState, usage_of
+from moorage.insight.devices.model import by_node, count_states
+from moorage.insight.snapshot.snapshot import Snapshot
 from tests.insight.devices.clusters import (
     GPU,
     by_name,

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from conformance.allocator import COMPILER
-from mooring.allocator import ALL_FEATURES, Allocated, Features, Inventory, allocate
-from mooring.api.core.node import Node
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import DeviceAttribute, ResourceSlice
-from mooring.insight.devices import DeviceState, DeviceUsage, usage_of
-from mooring.insight.snapshot.snapshot import Snapshot
+from moorage.allocator import ALL_FEATURES, Allocated, Features, Inventory, allocate
+from moorage.api.core.node import Node
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import DeviceAttribute, ResourceSlice
+from moorage.insight.devices import DeviceState, DeviceUsage, usage_of
+from moorage.insight.snapshot.snapshot import Snapshot
 from tests.allocator.problems import FAMILIES, SMALL, problem
 from tests.allocator.problems.parts import claim, class_, node, request
 from tests.insight.devices.clusters import claim_of, result, slice_of

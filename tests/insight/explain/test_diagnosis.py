@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from mooring.allocator import ALL_FEATURES, Allocated, Inventory, allocate
-from mooring.api.core.node import Node
-from mooring.api.meta import ObjectMeta
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.allocator import ALL_FEATURES, Allocated, Inventory, allocate
+from moorage.api.core.node import Node
+from moorage.api.meta import ObjectMeta
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
     Device,
@@ -24,12 +24,12 @@ from mooring.api.resource.v1 import (
     ResourcePool,
     ResourceSlice,
 )
-from mooring.insight.answer.document import shown_diagnosis
-from mooring.insight.explain.conflict import HOLDERS_MAX
-from mooring.insight.explain.diagnosis import Diagnosis, diagnose, diagnose_claims
-from mooring.insight.explain.phrases import change_text, member_text, rejection_text
-from mooring.insight.explain.report import diagnosis_lines
-from mooring.insight.explain.situation import (
+from moorage.insight.answer.document import shown_diagnosis
+from moorage.insight.explain.conflict import HOLDERS_MAX
+from moorage.insight.explain.diagnosis import Diagnosis, diagnose, diagnose_claims
+from moorage.insight.explain.phrases import change_text, member_text, rejection_text
+from moorage.insight.explain.report import diagnosis_lines
+from moorage.insight.explain.situation import (
     DropConstraint,
     DropRequest,
     DropSelector,
@@ -38,7 +38,7 @@ from mooring.insight.explain.situation import (
     Situation,
     SituationChange,
 )
-from mooring.insight.explain.trials import Effort, applied
+from moorage.insight.explain.trials import Effort, applied
 from tests.allocator.problems.parts import (
     NUMA,
     allocated,

@@ -13,8 +13,8 @@ from conformance._single_changes import single_changes
 from conformance.allocator import COMPILER
 from conformance.explain import ExplainSuite, faults_of, problem_of, situation_of
 from conformance.runner import Equal, read_cases
-from mooring.api.resource.v1 import Device, DeviceRequest, DeviceSubRequest
-from mooring.insight.explain.diagnosis import diagnose
+from moorage.api.resource.v1 import Device, DeviceRequest, DeviceSubRequest
+from moorage.insight.explain.diagnosis import diagnose
 from tests.allocator.problems import FAMILIES, SMALL, problem
 from tests.allocator.problems.parts import claim, request, slice_
 from tests.corpus import corpus

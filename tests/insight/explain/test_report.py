@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from mooring.api.core import Pod
-from mooring.api.core.node import NodeStatus
-from mooring.api.core.pod import Container, PodResourceClaim, PodSpec
-from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
+from moorage.api.core import Pod
+from moorage.api.core.node import NodeStatus
+from moorage.api.core.pod import Container, PodResourceClaim, PodSpec
+from moorage.api.gates import Gates
+from moorage.api.meta import ObjectMeta
+from moorage.api.quantity import Quantity
+from moorage.api.resource.v1 import (
     DeviceClaim,
     DeviceClass,
     DeviceRequest,
@@ -21,18 +21,18 @@ from mooring.api.resource.v1 import (
     ResourceClaimSpec,
     ResourceSlice,
 )
-from mooring.api.timestamp import Timestamp
-from mooring.insight.answer.answer import answer
-from mooring.insight.answer.document import shown_evidence
-from mooring.insight.answer.groups import AnsweredPods
-from mooring.insight.answer.output import Tone, answer_lines
-from mooring.insight.explain.pods import explain
-from mooring.insight.explain.report import evidence_lines
-from mooring.insight.explain.trials import EFFORT, Effort
-from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.scheduler.scheduling_cycle import Pending
-from mooring.validation.strategy import Context
+from moorage.api.timestamp import Timestamp
+from moorage.insight.answer.answer import answer
+from moorage.insight.answer.document import shown_evidence
+from moorage.insight.answer.groups import AnsweredPods
+from moorage.insight.answer.output import Tone, answer_lines
+from moorage.insight.explain.pods import explain
+from moorage.insight.explain.report import evidence_lines
+from moorage.insight.explain.trials import EFFORT, Effort
+from moorage.insight.plan.planner import Plan, plan
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.scheduler.scheduling_cycle import Pending
+from moorage.validation.strategy import Context
 from tests.insight.topologies import device, node, slice_of
 
 CONTEXT = Context(gates=Gates.parse(""), now=Timestamp.parse("2026-10-01T12:00:00Z"))

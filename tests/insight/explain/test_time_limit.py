@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.insight.explain.pods import DiagnosisTimeLimit
+from moorage.insight.explain.pods import DiagnosisTimeLimit
 
 
 class Clock:

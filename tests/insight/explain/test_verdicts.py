@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mooring.api.documents import read
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.insight.explain.pods import explain
-from mooring.insight.explain.trials import EFFORT, Effort
-from mooring.insight.explain.verdicts import DIAGNOSES_MAX, look_at_nodes
-from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.snapshot.builder import SnapshotBuilder
-from mooring.validation.strategy import Context
+from moorage.api.documents import read
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.insight.explain.pods import explain
+from moorage.insight.explain.trials import EFFORT, Effort
+from moorage.insight.explain.verdicts import DIAGNOSES_MAX, look_at_nodes
+from moorage.insight.plan.planner import Plan, plan
+from moorage.insight.snapshot.builder import SnapshotBuilder
+from moorage.validation.strategy import Context
 
 DRIVER = "gpu.example.com"
 NODES = DIAGNOSES_MAX + 2

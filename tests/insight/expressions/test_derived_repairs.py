@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.resource.v1 import DeviceAttribute
-from mooring.cel.lang.interpretable import Failure
-from mooring.insight.expressions.derived_repairs import (
+from moorage.api.resource.v1 import DeviceAttribute
+from moorage.cel.lang.interpretable import Failure
+from moorage.insight.expressions.derived_repairs import (
     derived_repairs,
     derived_value,
     fault_of,
     has_values,
 )
-from mooring.insight.expressions.evaluation import ExpressionEvaluator, evaluator_of
-from mooring.insight.messages import typed
+from moorage.insight.expressions.evaluation import ExpressionEvaluator, evaluator_of
+from moorage.insight.messages import typed
 from tests.insight.fleets import GPU, compiler, device, fleet
 
 NUMA = f'device.attributes["{GPU}"].numa'

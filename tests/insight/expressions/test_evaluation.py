@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from mooring.api.resource.v1 import Device, DeviceAttribute
-from mooring.insight.expressions.evaluation import (
+from moorage.api.resource.v1 import Device, DeviceAttribute
+from moorage.insight.expressions.evaluation import (
     EvaluationReport,
     ExpressionEvaluator,
     InvalidExpression,
     MatchOutcome,
     evaluator_of,
 )
-from mooring.insight.expressions.published_devices import PublishedDevices
+from moorage.insight.expressions.published_devices import PublishedDevices
 from tests.insight.fleets import GPU, NIC, compiler, device, fleet, slice_of
 
 MODEL = f'device.attributes["{GPU}"].model'

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.cel.device_values import KEY_HINT, with_hint
-from mooring.insight.expressions.evaluation import (
+from moorage.cel.device_values import KEY_HINT, with_hint
+from moorage.insight.expressions.evaluation import (
     EvaluationReport,
     ExpressionEvaluator,
     evaluator_of,

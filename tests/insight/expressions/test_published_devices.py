@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from mooring.api.resource.v1 import Device, DeviceAttribute
-from mooring.insight.expressions.published_devices import PublishedDevices
-from mooring.insight.expressions.syntax import EVERYTHING, DeviceField
+from moorage.api.resource.v1 import Device, DeviceAttribute
+from moorage.insight.expressions.published_devices import PublishedDevices
+from moorage.insight.expressions.syntax import EVERYTHING, DeviceField
 from tests.insight.fleets import GPU, NIC, device, fleet, slice_of
 
 MODEL = DeviceField("attributes", GPU, "model")

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.cel.lang import macros
-from mooring.cel.lang.library import optionals
-from mooring.cel.lang.macros import STANDARD_MACROS
-from mooring.cel.lang.parser import parse
-from mooring.insight.expressions.syntax import EVERYTHING, DeviceField, reads_of
+from moorage.cel.lang import macros
+from moorage.cel.lang.library import optionals
+from moorage.cel.lang.macros import STANDARD_MACROS
+from moorage.cel.lang.parser import parse
+from moorage.insight.expressions.syntax import EVERYTHING, DeviceField, reads_of
 
 MACROS = (*STANDARD_MACROS, *optionals.library().macros, *macros.bindings_library().macros)
 MODEL = DeviceField("attributes", "d", "model")

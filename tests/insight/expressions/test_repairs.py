@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cel.device import CelFeatures, DeviceCompiler
-from mooring.hardware.catalogue import Catalogue
-from mooring.insight.expressions.candidates import Devices
-from mooring.insight.expressions.evaluation import ExpressionEvaluator, MatchOutcome, evaluator_of
-from mooring.insight.expressions.mistake import RepairKind
-from mooring.insight.expressions.published_devices import (
+from moorage.cel.device import CelFeatures, DeviceCompiler
+from moorage.hardware.catalogue import Catalogue
+from moorage.insight.expressions.candidates import Devices
+from moorage.insight.expressions.evaluation import ExpressionEvaluator, MatchOutcome, evaluator_of
+from moorage.insight.expressions.mistake import RepairKind
+from moorage.insight.expressions.published_devices import (
     PublishedDevice,
     PublishedDevices,
     written,
 )
-from mooring.insight.expressions.repairs import SelectorDiagnosis, diagnose
-from mooring.insight.expressions.syntax import DeviceField
-from mooring.insight.expressions.values import compared, literal
-from mooring.insight.messages import CAUSE_LENGTH_MAX
+from moorage.insight.expressions.repairs import SelectorDiagnosis, diagnose
+from moorage.insight.expressions.syntax import DeviceField
+from moorage.insight.expressions.values import compared, literal
+from moorage.insight.messages import CAUSE_LENGTH_MAX
 from tests.insight.fleets import GPU, device, fleet, slice_of
 
 COMPILER = DeviceCompiler(CelFeatures(list_attributes=True))

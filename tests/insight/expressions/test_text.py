@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.quantity import Quantity
-from mooring.cel.lang import macros
-from mooring.cel.lang.library import optionals
-from mooring.cel.lang.macros import STANDARD_MACROS
-from mooring.cel.lang.parser import parse
-from mooring.cel.lang.values import NONE, Optional, UInt
-from mooring.insight.expressions.syntax import shown, write
-from mooring.insight.messages import counted
+from moorage.api.quantity import Quantity
+from moorage.cel.lang import macros
+from moorage.cel.lang.library import optionals
+from moorage.cel.lang.macros import STANDARD_MACROS
+from moorage.cel.lang.parser import parse
+from moorage.cel.lang.values import NONE, Optional, UInt
+from moorage.insight.expressions.syntax import shown, write
+from moorage.insight.messages import counted
 
 MACROS = (*STANDARD_MACROS, *optionals.library().macros, *macros.bindings_library().macros)
 

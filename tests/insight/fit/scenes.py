@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.gates import Gates
-from mooring.api.resource.v1 import ResourceClaimTemplate, ResourceSlice
-from mooring.api.timestamp import Timestamp
-from mooring.insight.fit import Fit, Fitted, Subject, fit
-from mooring.insight.messages import Concern
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.validation.strategy import Context
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.gates import Gates
+from moorage.api.resource.v1 import ResourceClaimTemplate, ResourceSlice
+from moorage.api.timestamp import Timestamp
+from moorage.insight.fit import Fit, Fitted, Subject, fit
+from moorage.insight.messages import Concern
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.validation.strategy import Context
 from tests.scheduler.makers import pod
 from tests.scheduler.scenes import NOW, device_class, slice_of, wanting
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.apps import Deployment
-from mooring.api.codec import decode_tree
-from mooring.api.resource.v1 import DeviceClass, ResourceSlice
-from mooring.insight.fit import Fit, ShortageCause
+from moorage.api.apps import Deployment
+from moorage.api.codec import decode_tree
+from moorage.api.resource.v1 import DeviceClass, ResourceSlice
+from moorage.insight.fit import Fit, ShortageCause
 from tests.insight.fit.scenes import NUMA, counts, fitted, gpus, refused, template, using
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import GPU, claim, device_class, slice_of, taint_rule, wanting

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.core import Pod
-from mooring.claims.pod_claims import ClaimFeatures
-from mooring.insight.fit.limits import Limit, fullness_alike, fullness_of, grouped, limits_of
-from mooring.insight.fit.node_kinds import nodes_by_kind
-from mooring.insight.fit.replicas import Model, ReplicaFiller, Replicas, model_of, waiting_of
-from mooring.insight.plan.planner import plan, plan_completed, unwatched
-from mooring.insight.snapshot.completion import complete
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.scheduler.scheduling_cycle import Attempt
+from moorage.api.core import Pod
+from moorage.claims.pod_claims import ClaimFeatures
+from moorage.insight.fit.limits import Limit, fullness_alike, fullness_of, grouped, limits_of
+from moorage.insight.fit.node_kinds import nodes_by_kind
+from moorage.insight.fit.replicas import Model, ReplicaFiller, Replicas, model_of, waiting_of
+from moorage.insight.plan.planner import plan, plan_completed, unwatched
+from moorage.insight.snapshot.completion import complete
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.scheduler.scheduling_cycle import Attempt
 from tests.insight.fit.scenes import CONTEXT, NUMA, fitted, gpus, template, using
 from tests.scheduler.makers import HOST, node
 from tests.scheduler.scenes import claim, device_class, slice_of, wanting

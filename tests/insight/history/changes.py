@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from mooring.api.core import Node, Pod
-from mooring.api.core.node import NodeSpec
-from mooring.api.core.placement import Taint
-from mooring.api.core.pod import PodCondition, PodSpec, PodStatus
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
+from moorage.api.core import Node, Pod
+from moorage.api.core.node import NodeSpec
+from moorage.api.core.placement import Taint
+from moorage.api.core.pod import PodCondition, PodSpec, PodStatus
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import (
     AllocationResult,
     Device,
     DeviceAllocationResult,
@@ -22,8 +22,8 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.api.timestamp import Timestamp
-from mooring.insight.history import Change
+from moorage.api.timestamp import Timestamp
+from moorage.insight.history import Change
 
 START = Timestamp.parse("2026-03-01T12:00:00Z")
 NO_ROOM = "0/1 nodes are available: 1 cannot allocate all claims."

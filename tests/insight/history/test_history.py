@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.insight.errors import UnknownMomentError
-from mooring.insight.history import Change, History, Mark, Occurrence
-from mooring.insight.snapshot.snapshot import Snapshot, key_of
+from moorage.insight.errors import UnknownMomentError
+from moorage.insight.history import Change, History, Mark, Occurrence
+from moorage.insight.snapshot.snapshot import Snapshot, key_of
 from tests.insight.history.changes import (
     NO_ROOM,
     at,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.insight.errors import ArchiveError, UnknownMomentError
-from mooring.insight.history import History
-from mooring.insight.history.recording import (
+from moorage.insight.errors import ArchiveError, UnknownMomentError
+from moorage.insight.history import History
+from moorage.insight.history.recording import (
     FRAME_BYTES_MAX,
     MAGIC,
     is_recording,

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.documents import CORE, expand_lists, read
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.insight.expressions.published_devices import PublishedDevices
-from mooring.insight.lint import RULES, Finding, Needs, Severity, lint, rules_that_run
-from mooring.insight.lint.context import LintContext
-from mooring.insight.lint.subjects import LintObject, read_object
-from mooring.validation.strategy import Context
+from moorage.api.documents import CORE, expand_lists, read
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.insight.expressions.published_devices import PublishedDevices
+from moorage.insight.lint import RULES, Finding, Needs, Severity, lint, rules_that_run
+from moorage.insight.lint.context import LintContext
+from moorage.insight.lint.subjects import LintObject, read_object
+from moorage.validation.strategy import Context
 from tests.insight.fleets import GPU, NIC, compiler, device, slice_of
 
 CONTEXT = Context(gates=Gates.parse(""), now=Timestamp.parse("2026-01-01T00:00:00Z"))
@@ -180,7 +180,7 @@ def test_derived_attributes_that_cost_too_much_together_are_found() -> None:
 def test_forms_of_the_seeds_and_extensions_are_named() -> None:
     (told,) = findings(claim('device.name == "gpu-0"'))
     assert (told.rule, told.severity) == ("deprecated-form", Severity.WARNING)
-    assert "device.name is an extension of Mooring" in told.message
+    assert "device.name is an extension of Moorage" in told.message
 
 
 def test_unknown_fields_are_named() -> None:

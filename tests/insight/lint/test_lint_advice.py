@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mooring.api.errors import DecodeError
-from mooring.api.field_path import Place
-from mooring.insight.answer.changes.edits import APPEND, Edit, EditPath, edited_tree
-from mooring.insight.lint.linter import rules_that_run
-from mooring.insight.lint.rule import Case
-from mooring.insight.lint.subjects import LintObject, selections_of
-from mooring.validation.registry import before_create
-from mooring.validation.strategy import Context
+from moorage.api.errors import DecodeError
+from moorage.api.field_path import Place
+from moorage.insight.answer.changes.edits import APPEND, Edit, EditPath, edited_tree
+from moorage.insight.lint.linter import rules_that_run
+from moorage.insight.lint.rule import Case
+from moorage.insight.lint.subjects import LintObject, selections_of
+from moorage.validation.registry import before_create
+from moorage.validation.strategy import Context
 from tests.insight.linting import context_of, objects_of, world_of
 
 ROOT = Path(__file__).parents[3]

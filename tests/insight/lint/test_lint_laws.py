@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from mooring.api.batch import Job
-from mooring.api.codec import encode_json
-from mooring.api.core import Namespace, Node, Pod
-from mooring.api.errors import DecodeError
-from mooring.api.resource.v1 import (
+from moorage.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from moorage.api.batch import Job
+from moorage.api.codec import encode_json
+from moorage.api.core import Namespace, Node, Pod
+from moorage.api.errors import DecodeError
+from moorage.api.resource.v1 import (
     CounterSet,
     Device,
     DeviceClass,
@@ -28,10 +28,10 @@ from mooring.api.resource.v1 import (
     ResourcePool,
     ResourceSlice,
 )
-from mooring.api.scheduling import PodGroup
-from mooring.insight.lint import KINDS, Severity, lint
-from mooring.insight.lint.subjects import LintObject
-from mooring.validation.strategy import Context
+from moorage.api.scheduling import PodGroup
+from moorage.insight.lint import KINDS, Severity, lint
+from moorage.insight.lint.subjects import LintObject
+from moorage.validation.strategy import Context
 from tests.corpus import corpus
 from tests.insight.linting import context_of, objects_of, world_of
 from tests.strategies import instances

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.insight.lint import RULES, Severity
-from mooring.insight.lint.rule import GROUPS, PODS
+from moorage.insight.lint import RULES, Severity
+from moorage.insight.lint.rule import GROUPS, PODS
 from tests.insight.linting import context_of, findings, rules
 
 CLAIM_VERSION = "resource.k8s.io/v1"

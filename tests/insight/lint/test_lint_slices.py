@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.api.codec import encode_json
-from mooring.hardware.catalogue import Catalogue
-from mooring.insight.lint import RULES, Severity, lint
-from mooring.insight.lint.rule import SLICES
+from moorage.api.codec import encode_json
+from moorage.hardware.catalogue import Catalogue
+from moorage.insight.lint import RULES, Severity, lint
+from moorage.insight.lint.rule import SLICES
 from tests.insight.linting import context_of, findings, objects_of, rules, world_of
 
 DRIVER = "gpu.example.com"

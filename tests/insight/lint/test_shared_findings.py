@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.insight.lint import RULES, lint
+from moorage.insight.lint import RULES, lint
 from tests.insight.linting import context_of, objects_of, world_of
 
 SLICE = """\

@@ -7,15 +7,15 @@ from typing import Any
 
 import yaml
 
-from mooring.api.catalogue import KINDS
-from mooring.api.codec import decode_tree
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.hardware import Catalogue
-from mooring.insight.snapshot.snapshot import Snapshot, identified
-from mooring.kit.clock import EPOCH
-from mooring.validation.registry import defaulted_hub
-from mooring.validation.strategy import Context
+from moorage.api.catalogue import KINDS
+from moorage.api.codec import decode_tree
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.hardware import Catalogue
+from moorage.insight.snapshot.snapshot import Snapshot, identified
+from moorage.kit.clock import EPOCH
+from moorage.validation.registry import defaulted_hub
+from moorage.validation.strategy import Context
 
 CONTEXT = Context(gates=Gates.parse(), now=Timestamp(EPOCH))
 

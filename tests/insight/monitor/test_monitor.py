@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.core import Pod
-from mooring.api.gates import Gates
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.api.timestamp import Timestamp
-from mooring.insight.answer.cause_kinds import CauseKind
-from mooring.insight.devices import ClaimState, DeviceState, usage_in
-from mooring.insight.fit import Fitted, fit
-from mooring.insight.monitor import LabelLimits, Monitor, MonitorFamilies, Shape
-from mooring.insight.monitor.families import folded
-from mooring.insight.monitor.figures import FITS_NOW
-from mooring.kit.clock import EPOCH
-from mooring.kit.metrics import Labels, exposition
-from mooring.validation.strategy import Context
+from moorage.api.core import Pod
+from moorage.api.gates import Gates
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.api.timestamp import Timestamp
+from moorage.insight.answer.cause_kinds import CauseKind
+from moorage.insight.devices import ClaimState, DeviceState, usage_in
+from moorage.insight.fit import Fitted, fit
+from moorage.insight.monitor import LabelLimits, Monitor, MonitorFamilies, Shape
+from moorage.insight.monitor.families import folded
+from moorage.insight.monitor.figures import FITS_NOW
+from moorage.kit.clock import EPOCH
+from moorage.kit.metrics import Labels, exposition
+from moorage.validation.strategy import Context
 from tests.insight.monitor.clusters import busy_cluster, busy_objects, objects_of
 
 CONTEXT = Context(gates=Gates.parse(), now=Timestamp(EPOCH))
@@ -149,10 +149,10 @@ def test_a_changed_claim_is_counted_as_if_everything_were_new() -> None:
 def test_a_deleted_claim_is_as_old_as_its_deletion() -> None:
     figures = Monitor(CONTEXT).figures_of(busy_cluster(EPOCH), CONTEXT)
     found = shown(figures)
-    assert found['mooring_claims_oldest_seconds{state="deleting"}'] == 60
-    assert found['mooring_claims_oldest_seconds{state="reserved"}'] == 3600
-    assert found['mooring_claims_by_age{state="reserved",le="900"}'] == 0
-    assert found['mooring_claims_by_age{state="reserved",le="14400"}'] == 1
+    assert found['moorage_claims_oldest_seconds{state="deleting"}'] == 60
+    assert found['moorage_claims_oldest_seconds{state="reserved"}'] == 3600
+    assert found['moorage_claims_by_age{state="reserved",le="900"}'] == 0
+    assert found['moorage_claims_by_age{state="reserved",le="14400"}'] == 1
 
 
 def test_declared_shapes_come_first_and_others_are_counted_as_left_out() -> None:
@@ -160,7 +160,7 @@ def test_declared_shapes_come_first_and_others_are_counted_as_left_out() -> None
     declared = Shape("mine", cluster.claims[0])
     figures = Monitor(CONTEXT, shapes=(declared,), shapes_max=2).figures_of(cluster, CONTEXT)
     assert [room.shape for room in figures.shapes] == ["mine", "other/mistyped"]
-    assert shown(figures)['mooring_folded_label_values{label="shape"}'] == 2
+    assert shown(figures)['moorage_folded_label_values{label="shape"}'] == 2
 
 
 def test_where_more_fit_than_are_tried_stranded_devices_are_not_known() -> None:
@@ -189,10 +189,10 @@ def test_values_beyond_the_limit_are_counted_together() -> None:
 def test_a_limit_changes_no_sum() -> None:
     figures = Monitor(CONTEXT).figures_of(busy_cluster(EPOCH), CONTEXT)
     all_, few = shown(figures), shown(figures, drivers=1, nodes=0, namespaces=1, classes=1)
-    for start in ("mooring_devices{", "mooring_pending_pods{", "mooring_class_devices{"):
+    for start in ("moorage_devices{", "moorage_pending_pods{", "moorage_class_devices{"):
         sums = [sum(v for n, v in each.items() if n.startswith(start)) for each in (all_, few)]
         assert sums[0] == sums[1] > 0
-    assert few['mooring_folded_label_values{label="driver"}'] == 4
+    assert few['moorage_folded_label_values{label="driver"}'] == 4
     nodes = {name for name in few if 'node="' in name and "<other>" not in name}
     assert nodes == set()
 

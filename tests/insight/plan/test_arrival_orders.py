@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import Node, Pod
-from mooring.insight.plan import arrival_orders
-from mooring.insight.plan.arrival_orders import BetterOrder, better_order
-from mooring.insight.plan.planner import plan
-from mooring.insight.snapshot.snapshot import Snapshot
+from moorage.api.core import Node, Pod
+from moorage.insight.plan import arrival_orders
+from moorage.insight.plan.arrival_orders import BetterOrder, better_order
+from moorage.insight.plan.planner import plan
+from moorage.insight.snapshot.snapshot import Snapshot
 from tests.insight.plan.test_plan import CONTEXT
 from tests.scheduler.makers import node, pod
 

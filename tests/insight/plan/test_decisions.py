@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mooring.api.core.pod import Pod
-from mooring.insight.plan.planner import Plan
+from moorage.api.core.pod import Pod
+from moorage.insight.plan.planner import Plan
 from tests.insight.plan.test_plan import planned
 from tests.scheduler.makers import node, pod
 

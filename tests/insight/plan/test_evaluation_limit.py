@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from mooring.insight.answer.answer import answers
-from mooring.insight.plan.evaluation_limit import SIMPLER, EvaluationLimit
-from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.snapshot.snapshot import Snapshot
+from moorage.insight.answer.answer import answers
+from moorage.insight.plan.evaluation_limit import SIMPLER, EvaluationLimit
+from moorage.insight.plan.planner import Plan, plan
+from moorage.insight.snapshot.snapshot import Snapshot
 from tests.insight.plan.test_plan import CONTEXT
 from tests.scheduler.makers import node
 from tests.scheduler.scenes import GPU, claim, device_class, slice_of, user, wanting

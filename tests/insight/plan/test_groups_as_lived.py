@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core.pod import Pod
+from moorage.api.core.pod import Pod
 from tests.insight.plan.test_plan import planned
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig

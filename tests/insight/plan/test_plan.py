@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.core.pod import Pod
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.validation.strategy import Context
+from moorage.api.core.pod import Pod
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.insight.plan.planner import Plan, plan
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.validation.strategy import Context
 from tests.scheduler.makers import HOST, node, pod
 from tests.scheduler.scenes import (
     Object,

@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.insight.answer.answer import answer
-from mooring.insight.explain.pods import explain
-from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.snapshot.consistency import check_consistency
-from mooring.insight.snapshot.snapshot import overlay
-from mooring.validation.strategy import Context
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.insight.answer.answer import answer
+from moorage.insight.explain.pods import explain
+from moorage.insight.plan.planner import Plan, plan
+from moorage.insight.snapshot.consistency import check_consistency
+from moorage.insight.snapshot.snapshot import overlay
+from moorage.validation.strategy import Context
 from tests.insight.snapshot.test_builder import intake
 
 CONTEXT = Context(gates=Gates.parse(""), now=Timestamp.parse("2026-01-01T00:00:00Z"))

@@ -9,25 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.scheduling import PriorityClass
-from mooring.insight.errors import SimulationError, UnknownObjectError
-from mooring.insight.simulation import (
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.scheduling import PriorityClass
+from moorage.insight.errors import SimulationError, UnknownObjectError
+from moorage.insight.simulation import (
     Arrival,
     SimulatedPod,
     SimulationResult,
     SimulationSettings,
     simulate,
 )
-from mooring.insight.simulation.result import (
+from moorage.insight.simulation.result import (
     csv_text,
     pod_rows,
     simulation_tree,
     timeline_rows,
     workload_rows,
 )
-from mooring.insight.snapshot.snapshot import Snapshot, identified
+from moorage.insight.snapshot.snapshot import Snapshot, identified
 from tests.insight.fit.scenes import CONTEXT, NUMA, fitted, gpus, template, using
 from tests.insight.fit.test_fit import deployment
 from tests.scheduler.makers import node

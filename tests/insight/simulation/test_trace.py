@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.insight.errors import TraceError
-from mooring.insight.simulation import Arrival, draw_arrivals, read_rows, read_trace, seconds_of
+from moorage.insight.errors import TraceError
+from moorage.insight.simulation import Arrival, draw_arrivals, read_rows, read_trace, seconds_of
 
 CSV = b"""\
 arrival,workload,duration,count

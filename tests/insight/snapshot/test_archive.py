@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from mooring.api.documents import CORE, expand_lists, read
-from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
+from moorage.api.documents import CORE, expand_lists, read
+from moorage.api.gates import Gates
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import (
     DeviceClass,
     DeviceClassConfiguration,
     DeviceClassSpec,
     OpaqueDeviceConfiguration,
 )
-from mooring.insight.errors import ArchiveError
-from mooring.insight.snapshot.archive import (
+from moorage.insight.errors import ArchiveError
+from moorage.insight.snapshot.archive import (
     MANIFEST,
     Member,
     pack,
@@ -30,10 +30,10 @@ from mooring.insight.snapshot.archive import (
     unpack,
     write_archive,
 )
-from mooring.insight.snapshot.builder import SnapshotBuilder
-from mooring.insight.snapshot.completion import complete
-from mooring.insight.snapshot.redaction import redacted
-from mooring.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.builder import SnapshotBuilder
+from moorage.insight.snapshot.completion import complete
+from moorage.insight.snapshot.redaction import redacted
+from moorage.insight.snapshot.snapshot import Snapshot
 from tests.insight.snapshot.test_builder import intake
 from tests.insight.snapshot.test_workloads import CONTEXT, DAEMONS, DEPLOYMENT
 
@@ -159,11 +159,11 @@ def test_another_format_version_is_refused() -> None:
 
 
 def test_another_format_is_refused() -> None:
-    assert "does not say mooring-snapshot" in refusal(pack([Member(MANIFEST, b"{}")]))
+    assert "does not say moorage-snapshot" in refusal(pack([Member(MANIFEST, b"{}")]))
     assert "is not its first member" in refusal(pack([Member("readme", b"hello")]))
     assert "is not its first member" in refusal(pack([]))
     assert "cannot be read" in refusal(pack([Member(MANIFEST, b"[")]))
-    half = b'{"format": "mooring-snapshot", "version": 1}'
+    half = b'{"format": "moorage-snapshot", "version": 1}'
     assert "cannot be read" in refusal(pack([Member(MANIFEST, half)]))
 
 

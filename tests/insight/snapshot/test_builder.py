@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mooring.api.documents import CORE, expand_lists, read
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.insight.snapshot.builder import SnapshotBuilder
-from mooring.insight.snapshot.snapshot import is_new
-from mooring.validation.strategy import Context
+from moorage.api.documents import CORE, expand_lists, read
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.insight.snapshot.builder import SnapshotBuilder
+from moorage.insight.snapshot.snapshot import is_new
+from moorage.validation.strategy import Context
 
 NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))
 

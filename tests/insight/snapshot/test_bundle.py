@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.insight.errors import ArchiveError
-from mooring.insight.snapshot import bundle
-from mooring.insight.snapshot.bundle import Bundle, is_bundle, read_bundle
+from moorage.insight.errors import ArchiveError
+from moorage.insight.snapshot import bundle
+from moorage.insight.snapshot.bundle import Bundle, is_bundle, read_bundle
 
 FILES = {"a.yaml": b"kind: A\n", "folder/b.json": b"{}", "notes.txt": b"hello"}
 LONG = "folder/" * 30 + "c.yaml"

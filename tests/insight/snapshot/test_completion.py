@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mooring.api.gates import Gates
-from mooring.claims.pod_claims import ALL_FEATURES, ClaimUse, uses_of
-from mooring.insight.snapshot.completion import Completed, complete, with_claims
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.validation.strategy import Context
+from moorage.api.gates import Gates
+from moorage.claims.pod_claims import ALL_FEATURES, ClaimUse, uses_of
+from moorage.insight.snapshot.completion import Completed, complete, with_claims
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.validation.strategy import Context
 from tests.insight.snapshot.test_builder import NOW
 from tests.insight.snapshot.test_workloads import CONTEXT, snapshot
 

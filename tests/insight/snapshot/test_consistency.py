@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.insight.snapshot.consistency import check_consistency
+from moorage.insight.snapshot.consistency import check_consistency
 from tests.insight.snapshot.test_builder import intake
 
 NODE = """\

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from mooring.api.codec import encode_json
-from mooring.insight.snapshot.archive import write_archive
-from mooring.insight.snapshot.completion import complete
-from mooring.insight.snapshot.pseudonyms import anonymised
-from mooring.insight.snapshot.redaction import redacted
-from mooring.insight.snapshot.snapshot import Snapshot, overlay
+from moorage.api.codec import encode_json
+from moorage.insight.snapshot.archive import write_archive
+from moorage.insight.snapshot.completion import complete
+from moorage.insight.snapshot.pseudonyms import anonymised
+from moorage.insight.snapshot.redaction import redacted
+from moorage.insight.snapshot.snapshot import Snapshot, overlay
 from tests.insight.snapshot.test_archive import GATES, replayed
 from tests.insight.snapshot.test_builder import intake
 from tests.insight.snapshot.test_workloads import CONTEXT

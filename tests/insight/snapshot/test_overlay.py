@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.insight.snapshot.snapshot import overlay
+from moorage.insight.snapshot.snapshot import overlay
 from tests.insight.snapshot.test_builder import CLAIM, HELD, POD, intake
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from mooring.api.codec import encode_json
-from mooring.insight.plan.planner import plan
-from mooring.insight.snapshot.completion import complete
-from mooring.insight.snapshot.consistency import check_consistency
-from mooring.insight.snapshot.pseudonyms import anonymised
-from mooring.insight.snapshot.redaction import redacted
-from mooring.insight.snapshot.snapshot import Snapshot, is_new
+from moorage.api.codec import encode_json
+from moorage.insight.plan.planner import plan
+from moorage.insight.snapshot.completion import complete
+from moorage.insight.snapshot.consistency import check_consistency
+from moorage.insight.snapshot.pseudonyms import anonymised
+from moorage.insight.snapshot.redaction import redacted
+from moorage.insight.snapshot.snapshot import Snapshot, is_new
 from tests.insight.snapshot.test_builder import intake
 from tests.insight.snapshot.test_workloads import CONTEXT, DEPLOYMENT, pod
 

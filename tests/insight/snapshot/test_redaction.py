@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import encode_json
-from mooring.api.core import Container, Pod, PodSpec
-from mooring.api.go_types import message_named
-from mooring.api.meta import ObjectMeta
-from mooring.insight.snapshot.completion import complete
-from mooring.insight.snapshot.redaction import redact, redacted
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.scheduler.pod_signature import PodSignature, sign
-from mooring.validation.registry import before_create
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.codec import encode_json
+from moorage.api.core import Container, Pod, PodSpec
+from moorage.api.go_types import message_named
+from moorage.api.meta import ObjectMeta
+from moorage.insight.snapshot.completion import complete
+from moorage.insight.snapshot.redaction import redact, redacted
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.scheduler.pod_signature import PodSignature, sign
+from moorage.validation.registry import before_create
 from tests.insight.snapshot.test_archive import FILES, taken
 from tests.insight.snapshot.test_builder import intake
 from tests.insight.snapshot.test_workloads import CONTEXT

@@ -1,8 +1,8 @@
 """A snapshot holds each object once, by kind."""
 
-from mooring.api.core import Node, Pod
-from mooring.api.meta import ObjectMeta
-from mooring.insight.snapshot.snapshot import Snapshot
+from moorage.api.core import Node, Pod
+from moorage.api.meta import ObjectMeta
+from moorage.insight.snapshot.snapshot import Snapshot
 
 
 def node(name: str, **labels: str) -> Node:

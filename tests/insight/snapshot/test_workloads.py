@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.core import Pod
-from mooring.api.gates import Gates
-from mooring.insight.errors import TooManyPodsError
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.snapshot.workloads import Expanded, with_controlled_pods
-from mooring.validation.strategy import Context
+from moorage.api.core import Pod
+from moorage.api.gates import Gates
+from moorage.insight.errors import TooManyPodsError
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.workloads import Expanded, with_controlled_pods
+from moorage.validation.strategy import Context
 from tests.insight.snapshot.test_builder import NOW, intake
 
 CONTEXT = Context(gates=Gates.parse(""), now=NOW)

@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.allocator.features import ALL_FEATURES
-from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
+from moorage.allocator.features import ALL_FEATURES
+from moorage.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import (
     DeviceClass,
     DeviceTaint,
     DeviceTaintRule,
     DeviceTaintRuleSpec,
     DeviceTaintSelector,
 )
-from mooring.hardware import Catalogue, NumaNodeForm
-from mooring.insight.devices import DeviceState, usage_of
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.topology import topology
-from mooring.insight.topology.model import Partitions
+from moorage.hardware import Catalogue, NumaNodeForm
+from moorage.insight.devices import DeviceState, usage_of
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.topology import topology
+from moorage.insight.topology.model import Partitions
 from tests.insight.topologies import (
     GPU,
     claim,

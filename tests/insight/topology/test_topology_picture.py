@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.core import Node
-from mooring.api.resource.v1 import DeviceTaint
-from mooring.hardware import Catalogue, NumaNodeForm
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.topology import picture, svg, topology
-from mooring.insight.topology.drawing import DETAILED_MAX, DEVICES_MAX
-from mooring.insight.topology.elements import (
+from moorage.api.core import Node
+from moorage.api.resource.v1 import DeviceTaint
+from moorage.hardware import Catalogue, NumaNodeForm
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.topology import picture, svg, topology
+from moorage.insight.topology.drawing import DETAILED_MAX, DEVICES_MAX
+from moorage.insight.topology.elements import (
     CHARACTER_WIDTH,
     COLOURS,
     PATTERNS,
@@ -29,8 +29,8 @@ from mooring.insight.topology.elements import (
     fitted,
     styles_of,
 )
-from mooring.insight.topology.layout import PlacedShape, machine_frame, placed
-from mooring.insight.topology.model import Item
+from moorage.insight.topology.layout import PlacedShape, machine_frame, placed
+from moorage.insight.topology.model import Item
 from reference.example_picture import example_picture
 from tests.insight.topologies import (
     claim,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mooring.api.documents import CORE, expand_lists, read
-from mooring.api.gates import Gates
-from mooring.insight.plan.planner import plan
-from mooring.insight.snapshot.builder import SnapshotBuilder
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.whatif import ClusterChange, Difference, difference
-from mooring.validation.strategy import Context
+from moorage.api.documents import CORE, expand_lists, read
+from moorage.api.gates import Gates
+from moorage.insight.plan.planner import plan
+from moorage.insight.snapshot.builder import SnapshotBuilder
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.whatif import ClusterChange, Difference, difference
+from moorage.validation.strategy import Context
 from tests.insight.snapshot.test_builder import NOW
 
 CONTEXT = Context(gates=Gates.parse(""), now=NOW)

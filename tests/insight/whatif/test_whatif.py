@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.core.placement import Taint
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.insight.whatif import (
+from moorage.api.core.placement import Taint
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.insight.whatif import (
     AddObjects,
     AddTaintRule,
     ClusterChange,
@@ -27,7 +27,7 @@ from mooring.insight.whatif import (
     UnknownNameError,
     apply,
 )
-from mooring.insight.whatif.evicted_pods import TaintEviction
+from moorage.insight.whatif.evicted_pods import TaintEviction
 from tests.insight.whatif.clusters import (
     CONTEXT,
     FIRST,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.whatif import CordonNode, DeletePods, difference
+from moorage.insight.plan.planner import Plan, plan
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.whatif import CordonNode, DeletePods, difference
 from tests.insight.whatif.clusters import CONTEXT, NOTEBOOK, cluster
 
 

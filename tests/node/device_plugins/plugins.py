@@ -10,10 +10,10 @@ from typing import Any, Self
 import grpc
 import grpc.aio
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.wire import deviceplugin_pb2 as wire
-from mooring.wire import services
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.wire import deviceplugin_pb2 as wire
+from moorage.wire import services
 
 RESOURCE = "example.com/gpu"
 

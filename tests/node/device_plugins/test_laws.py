@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.node import errors
-from mooring.node.device_plugins import allocation, manager
-from mooring.node.device_plugins.allocation import (
+from moorage.node import errors
+from moorage.node.device_plugins import allocation, manager
+from moorage.node.device_plugins.allocation import (
     AllocationRefusal,
     Allotment,
     DeviceChoice,
     DeviceLedger,
 )
-from mooring.node.device_plugins.inventory import PluginDevice, ResourceDevices
+from moorage.node.device_plugins.inventory import PluginDevice, ResourceDevices
 from tests.node.device_plugins.plugins import RESOURCE
 
 IDS = [str(number) for number in range(6)]

@@ -14,13 +14,13 @@ import grpc
 import grpc.aio
 import pytest
 
-from mooring.kit.clock import REAL, Clock, ManualClock
-from mooring.node.contract import DevicesRefusedError, PodRefusedError
-from mooring.node.device_plugins import plugins
-from mooring.node.device_plugins.inventory import GRACE_S, PluginDevice
-from mooring.node.device_plugins.manager import CHECKPOINT_NAME, DevicePlugins, load_checkpoint
-from mooring.node.errors import PluginError
-from mooring.wire import deviceplugin_pb2 as wire
+from moorage.kit.clock import REAL, Clock, ManualClock
+from moorage.node.contract import DevicesRefusedError, PodRefusedError
+from moorage.node.device_plugins import plugins
+from moorage.node.device_plugins.inventory import GRACE_S, PluginDevice
+from moorage.node.device_plugins.manager import CHECKPOINT_NAME, DevicePlugins, load_checkpoint
+from moorage.node.errors import PluginError
+from moorage.wire import deviceplugin_pb2 as wire
 from tests.node.device_plugins.plugins import RESOURCE, FakePlugin, listing, pod
 
 WAIT_S_MAX = 20

@@ -5,11 +5,11 @@ Nothing of the generated code makes these bytes, so a wrong number or type shows
 
 from __future__ import annotations
 
-from mooring.node.dra.claim_info import ClaimInfo, ClaimKey, PreparedDevice
-from mooring.node.dra.claim_requests import check_unprepared, read_prepared, request_for
-from mooring.node.dra.health_info import DeviceKey, ReportedHealth, read_report
-from mooring.wire import registration_pb2 as registration
-from mooring.wire.services import GET_INFO, NOTIFY, PREPARE, UNPREPARE, WATCH_HEALTH
+from moorage.node.dra.claim_info import ClaimInfo, ClaimKey, PreparedDevice
+from moorage.node.dra.claim_requests import check_unprepared, read_prepared, request_for
+from moorage.node.dra.health_info import DeviceKey, ReportedHealth, read_report
+from moorage.wire import registration_pb2 as registration
+from moorage.wire.services import GET_INFO, NOTIFY, PREPARE, UNPREPARE, WATCH_HEALTH
 
 CLAIM = ClaimInfo(ClaimKey("default", "c"), "uid-c")
 

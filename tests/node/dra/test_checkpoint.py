@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.kit.bulkhead import Fault
-from mooring.node.contract import DevicesRefusedError
-from mooring.node.dra import checkpoint
-from mooring.node.dra.checkpoint import SavedFile, decode, encode, read, write_whole
-from mooring.node.dra.claim_info import ClaimInfo, ClaimKey, DriverShare, PreparedDevice
-from mooring.node.errors import CheckpointError, SaveError
+from moorage.kit.bulkhead import Fault
+from moorage.node.contract import DevicesRefusedError
+from moorage.node.dra import checkpoint
+from moorage.node.dra.checkpoint import SavedFile, decode, encode, read, write_whole
+from moorage.node.dra.claim_info import ClaimInfo, ClaimKey, DriverShare, PreparedDevice
+from moorage.node.errors import CheckpointError, SaveError
 from tests.node.dra.worlds import World, connected, play
 from tests.node.fakedriver import FakeDriver
 
@@ -163,7 +163,7 @@ def test_a_full_disk_is_said_and_leaves_the_old_file(
 ) -> None:
     path = tmp_path / "state"
     write_whole(path, b"old")
-    monkeypatch.setattr("mooring.kit.atomic_file.os.fsync", _full)
+    monkeypatch.setattr("moorage.kit.atomic_file.os.fsync", _full)
     with pytest.raises(SaveError, match="state could not be written: No space left on device"):
         write_whole(path, b"new")
     assert path.read_bytes() == b"old"

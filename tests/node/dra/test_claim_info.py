@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.resource.v1 import DeviceRequestAllocationResult as Result
-from mooring.claims.pod_claims import ClaimRejection
-from mooring.node.dra.claim_info import (
+from moorage.api.resource.v1 import DeviceRequestAllocationResult as Result
+from moorage.claims.pod_claims import ClaimRejection
+from moorage.node.dra.claim_info import (
     ANY_DRIVER,
     PREPARE,
     UNPREPARE,
@@ -19,7 +19,7 @@ from mooring.node.dra.claim_info import (
     DriverShare,
     PreparedDevice,
 )
-from mooring.node.dra.claim_requests import driver_shares
+from moorage.node.dra.claim_requests import driver_shares
 
 GPU, NIC = "gpu.example.com", "nic.example.com"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import grpc
 import pytest
 
-from mooring.api.core.pod import HEALTHY, UNHEALTHY, UNKNOWN, ResourceHealth, ResourceStatus
-from mooring.api.gates import Gates
-from mooring.kit.clock import ManualClock
-from mooring.node.dra import health_streams
-from mooring.node.dra.health_info import (
+from moorage.api.core.pod import HEALTHY, UNHEALTHY, UNKNOWN, ResourceHealth, ResourceStatus
+from moorage.api.gates import Gates
+from moorage.kit.clock import ManualClock
+from moorage.node.dra import health_streams
+from moorage.node.dra.health_info import (
     DEVICES_MAX,
     DeviceKey,
     HealthInfo,
@@ -21,9 +21,9 @@ from mooring.node.dra.health_info import (
     cut,
     read_report,
 )
-from mooring.node.dra.health_streams import HealthStreams
-from mooring.wire import health_v1_pb2 as wire
-from mooring.wire.services import DRA_V1, HEALTH_V1, HEALTH_V1ALPHA1
+from moorage.node.dra.health_streams import HealthStreams
+from moorage.wire import health_v1_pb2 as wire
+from moorage.wire.services import DRA_V1, HEALTH_V1, HEALTH_V1ALPHA1
 from tests.node.dra.worlds import World, connected, play, until
 from tests.node.fakedriver import FakeDriver, device
 

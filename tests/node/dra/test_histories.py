@@ -17,14 +17,14 @@ import grpc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.gates import Gates
-from mooring.node.contract import DevicesRefusedError
-from mooring.node.dra.checkpoint import decode
-from mooring.node.dra.claim_info import ClaimPhase
-from mooring.node.dra.manager import ClaimManager, features_of
-from mooring.node.errors import CallError, NotRegisteredError
-from mooring.wire import dra_v1_pb2 as dra
-from mooring.wire import services
+from moorage.api.gates import Gates
+from moorage.node.contract import DevicesRefusedError
+from moorage.node.dra.checkpoint import decode
+from moorage.node.dra.claim_info import ClaimPhase
+from moorage.node.dra.manager import ClaimManager, features_of
+from moorage.node.errors import CallError, NotRegisteredError
+from moorage.wire import dra_v1_pb2 as dra
+from moorage.wire import services
 from tests.node.dra.worlds import FakeServer, make_claim, make_pod, short_folder
 
 CLAIMS, PODS = ("a", "b", "c"), 4

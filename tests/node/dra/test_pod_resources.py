@@ -8,10 +8,10 @@ import grpc
 import grpc.aio
 import pytest
 
-from mooring.node.dra.pod_resources import SOCKET
-from mooring.wire import dra_v1_pb2 as dra_wire
-from mooring.wire import podresources_pb2 as wire
-from mooring.wire.services import GET_ALLOCATABLE, GET_POD, LIST_PODS, call, open_socket
+from moorage.node.dra.pod_resources import SOCKET
+from moorage.wire import dra_v1_pb2 as dra_wire
+from moorage.wire import podresources_pb2 as wire
+from moorage.wire.services import GET_ALLOCATABLE, GET_POD, LIST_PODS, call, open_socket
 from tests.node.dra.worlds import World, connected, play
 from tests.node.fakedriver import FakeDriver, device
 

@@ -8,15 +8,15 @@ from collections.abc import Callable
 import grpc
 import pytest
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.gates import Gates
-from mooring.client.errors import UnavailableError
-from mooring.kit.clock import ManualClock
-from mooring.node.contract import DevicesRefusedError
-from mooring.node.dra import manager
-from mooring.wire import dra_v1_pb2 as dra_wire
-from mooring.wire.services import DRA_V1, DRA_V1BETA1
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.gates import Gates
+from moorage.client.errors import UnavailableError
+from moorage.kit.clock import ManualClock
+from moorage.node.contract import DevicesRefusedError
+from moorage.node.dra import manager
+from moorage.wire import dra_v1_pb2 as dra_wire
+from moorage.wire.services import DRA_V1, DRA_V1BETA1
 from tests.node.dra.worlds import World, connected, make_claim, play, until
 from tests.node.fakedriver import FakeDriver, device
 

@@ -9,14 +9,14 @@ import socket
 
 import pytest
 
-from mooring.kit.bulkhead import Fault
-from mooring.node import inotify
-from mooring.node.dra import plugin_registration, service
-from mooring.node.dra.plugin_manager import DraPluginManager
-from mooring.node.dra.plugin_registration import PluginInfo, Registrar
-from mooring.node.dra.service import REGISTRY
-from mooring.node.errors import NotRegisteredError, RegistrationRefusedError
-from mooring.wire.services import DEVICE_PLUGIN, DRA_V1, DRA_V1BETA1, HEALTH_V1
+from moorage.kit.bulkhead import Fault
+from moorage.node import inotify
+from moorage.node.dra import plugin_registration, service
+from moorage.node.dra.plugin_manager import DraPluginManager
+from moorage.node.dra.plugin_registration import PluginInfo, Registrar
+from moorage.node.dra.service import REGISTRY
+from moorage.node.errors import NotRegisteredError, RegistrationRefusedError
+from moorage.wire.services import DEVICE_PLUGIN, DRA_V1, DRA_V1BETA1, HEALTH_V1
 from tests.node.dra.worlds import World, connected, play, until
 from tests.node.fakedriver import FakeDriver
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from mooring.client.errors import UnauthorizedError, UnavailableError
-from mooring.kit.clock import ManualClock
-from mooring.node.dra.service import SliceCleaner
+from moorage.client.errors import UnauthorizedError, UnavailableError
+from moorage.kit.clock import ManualClock
+from moorage.node.dra.service import SliceCleaner
 from tests.node.dra.worlds import NODE, FakeServer, World, connected, make_slice, play, until
 from tests.node.fakedriver import FakeDriver
 

@@ -10,15 +10,15 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.gates import Gates
-from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
-from mooring.client.contract import ObjectList
-from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.writes import Delete
-from mooring.kit.clock import REAL, Clock
-from mooring.node.dra.service import Dra, DraSettings
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.gates import Gates
+from moorage.api.resource.v1 import ResourceClaim, ResourceSlice
+from moorage.client.contract import ObjectList
+from moorage.client.errors import ClientError, NotFoundError
+from moorage.client.writes import Delete
+from moorage.kit.clock import REAL, Clock
+from moorage.node.dra.service import Dra, DraSettings
 
 NODE = "worker"
 WAIT_S = 20.0

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.api.timestamp import Timestamp
-from mooring.node.runtime.contract import ContainerId, LogRange, RuntimeRefusedError
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.api.timestamp import Timestamp
+from moorage.node.runtime.contract import ContainerId, LogRange, RuntimeRefusedError
 
 UID = "uid-1"
 START = datetime(2026, 11, 15, 12, tzinfo=UTC)

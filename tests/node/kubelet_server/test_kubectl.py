@@ -17,10 +17,10 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth.credentials import write_node_folder
-from mooring.node.kubelet_server import KubeletServer, RequestHandler, TlsFiles
-from mooring.node.runtime.contract import Runtime
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth.credentials import write_node_folder
+from moorage.node.kubelet_server import KubeletServer, RequestHandler, TlsFiles
+from moorage.node.runtime.contract import Runtime
 from tests.apiserver.programs import NO_KUBECTL, find_kubectls
 from tests.apiserver.test_kubectl_server import Kubectl, running, until
 from tests.node.kubelet_server.fakes import (
@@ -139,7 +139,7 @@ def objects(state: Path, node: NodeThread, tmp_path_factory: pytest.TempPathFact
     made = [
         node_object("n1", node.port),
         node_object("gone", 1),
-        node_object("play", node.port, **{"mooring.dev/simulated": "true"}),
+        node_object("play", node.port, **{"moorage.dev/simulated": "true"}),
         pod_object("one", "n1", "main"),
         pod_object("two", "n1", "main", "side"),
         pod_object("new", "n1", "main"),

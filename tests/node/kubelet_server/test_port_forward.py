@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from mooring.kit import spdy
-from mooring.kit.http_head import parse_head
-from mooring.node.kubelet_server.port_forward import (
+from moorage.kit import spdy
+from moorage.kit.http_head import parse_head
+from moorage.node.kubelet_server.port_forward import (
     STREAMS_MAX,
     TUNNEL,
     PortForwarder,

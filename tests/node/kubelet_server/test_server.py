@@ -15,20 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auth import certificates
-from mooring.apiserver.auth.credentials import (
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth import certificates
+from moorage.apiserver.auth.credentials import (
     ADMIN,
     KUBELET_CLIENT,
     CredentialsFolder,
     write_node_folder,
 )
-from mooring.kit.connections import ConnectionLimits
-from mooring.kit.http_head import Head, parse_head
-from mooring.kit.websocket import NORMAL, Message, Opcode, Reader, frame
-from mooring.node.kubelet_server import KubeletServer, RequestHandler, TlsFiles
-from mooring.node.kubelet_server.streaming import read_stream_options
-from mooring.node.runtime.contract import Runtime
+from moorage.kit.connections import ConnectionLimits
+from moorage.kit.http_head import Head, parse_head
+from moorage.kit.websocket import NORMAL, Message, Opcode, Reader, frame
+from moorage.node.kubelet_server import KubeletServer, RequestHandler, TlsFiles
+from moorage.node.kubelet_server.streaming import read_stream_options
+from moorage.node.runtime.contract import Runtime
 from tests.node.kubelet_server.fakes import (
     ENDED,
     RUNNING,

@@ -13,14 +13,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mooring.apiserver.audit.auditor import Rotation
-from mooring.apiserver.auth.credentials import ADMIN, NodeFolder, write_node_folder
-from mooring.apiserver.server import _now, serve
-from mooring.apiserver.settings import Auditing, Limits, Settings
-from mooring.kit.http_head import Head, read_head
-from mooring.kit.websocket import Message, Opcode, Reader, frame
-from mooring.node.kubelet_server import KubeletServer, RequestHandler, TlsFiles
-from mooring.node.runtime.contract import Runtime
+from moorage.apiserver.audit.auditor import Rotation
+from moorage.apiserver.auth.credentials import ADMIN, NodeFolder, write_node_folder
+from moorage.apiserver.server import _now, serve
+from moorage.apiserver.settings import Auditing, Limits, Settings
+from moorage.kit.http_head import Head, read_head
+from moorage.kit.websocket import Message, Opcode, Reader, frame
+from moorage.node.kubelet_server import KubeletServer, RequestHandler, TlsFiles
+from moorage.node.runtime.contract import Runtime
 from tests.apiserver.test_secure_server import Running, running
 from tests.node.kubelet_server.fakes import RUNNING, FakePods, FakeRuntime, pod, status
 

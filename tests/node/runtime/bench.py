@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mooring.api.cdi import ContainerEdits
-from mooring.node.runtime.contract import (
+from moorage.api.cdi import ContainerEdits
+from moorage.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
     ContainerState,
@@ -21,8 +21,8 @@ from mooring.node.runtime.contract import (
     Phase,
     ResourceLimits,
 )
-from mooring.node.runtime.process import ProcessRuntime
-from mooring.node.runtime.shim import linux
+from moorage.node.runtime.process import ProcessRuntime
+from moorage.node.runtime.shim import linux
 
 STORY_S_MAX = 60.0
 EXIT_MS_MAX = 10_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.node.runtime.shim import linux
+from moorage.node.runtime.shim import linux
 from tests.node.runtime.bench import Bench
 
 

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from mooring.api.timestamp import Timestamp
-from mooring.node.runtime.contract import (
+from moorage.api.timestamp import Timestamp
+from moorage.node.runtime.contract import (
     NOT_SUPPORTED,
     ContainerId,
     ContainerSpec,

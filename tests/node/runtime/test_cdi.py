@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.cdi import ContainerEdits, Mount
-from mooring.node.errors import UnresolvableError
-from mooring.node.runtime.cdi import CdiSpecs
+from moorage.api.cdi import ContainerEdits, Mount
+from moorage.node.errors import UnresolvableError
+from moorage.node.runtime.cdi import CdiSpecs
 
 KIND = "vendor.example/gpu"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mooring.node.runtime.contract import ResourceLimits
-from mooring.node.runtime.process import ProcessRuntime
-from mooring.node.runtime.shim.cgroup_manager import probe
-from mooring.node.runtime.shim.protocol import ContainerKey, Launch
+from moorage.node.runtime.contract import ResourceLimits
+from moorage.node.runtime.process import ProcessRuntime
+from moorage.node.runtime.shim.cgroup_manager import probe
+from moorage.node.runtime.shim.protocol import ContainerKey, Launch
 from tests.node.runtime.bench import Bench, finished, shell
 
 KEY = ContainerKey("pod", "a", 0)
@@ -38,10 +38,10 @@ def content(folder: Path) -> dict[str, str]:
 
 def test_version_2_limits_all(tmp_path: Path) -> None:
     own = unified(tmp_path, "system.slice/moor.service")
-    found = probe("0::/system.slice/moor.service\n", "mooring-1", str(tmp_path))
+    found = probe("0::/system.slice/moor.service\n", "moorage-1", str(tmp_path))
     assert found.controllers == ("cpu", "cpuset", "memory")
     cgroup = found.make("c", LIMITED)
-    folder = own / "mooring-1" / "c"
+    folder = own / "moorage-1" / "c"
     assert cgroup.process_files == (str(folder / "cgroup.procs"),)
     assert content(folder) == {
         "cpu.max": "150000 100000",
@@ -55,13 +55,13 @@ def test_version_2_limits_all(tmp_path: Path) -> None:
 
 def test_version_2_has_a_folder_for_who_has_no_limits(tmp_path: Path) -> None:
     unified(tmp_path)
-    found = probe("0::/\n", "mooring-1", str(tmp_path))
+    found = probe("0::/\n", "moorage-1", str(tmp_path))
     cgroup = found.make("c", launch())
-    assert content(tmp_path / "mooring-1" / "c") == {}
+    assert content(tmp_path / "moorage-1" / "c") == {}
     assert cgroup.members() == set()
-    (tmp_path / "mooring-1" / "c" / "cgroup.procs").write_text("12\n13\n")
+    (tmp_path / "moorage-1" / "c" / "cgroup.procs").write_text("12\n13\n")
     assert found.find("c").members() == {12, 13}
-    (tmp_path / "mooring-1" / "c" / "cgroup.procs").unlink()
+    (tmp_path / "moorage-1" / "c" / "cgroup.procs").unlink()
     assert cgroup.remove()
     assert found.find("c").folders == ()
 
@@ -69,10 +69,10 @@ def test_version_2_has_a_folder_for_who_has_no_limits(tmp_path: Path) -> None:
 def test_where_controllers_are_not_passed_on_the_root_is_tried(tmp_path: Path) -> None:
     own = unified(tmp_path, "session")
     (own / "cgroup.subtree_control").mkdir()  # cannot be written: processes are in it
-    found = probe("0::/session\n", "mooring-1", str(tmp_path))
+    found = probe("0::/session\n", "moorage-1", str(tmp_path))
     assert found.controllers == ("cpu", "cpuset", "memory")
-    assert not (own / "mooring-1").exists()
-    assert (tmp_path / "mooring-1").is_dir()
+    assert not (own / "moorage-1").exists()
+    assert (tmp_path / "moorage-1").is_dir()
 
 
 def test_version_1_limits_what_is_asked_for(tmp_path: Path) -> None:
@@ -81,26 +81,26 @@ def test_version_1_limits_what_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "cpuset" / "own" / "cpuset.cpus").write_text("0-3\n")
     (tmp_path / "cpuset" / "own" / "cpuset.mems").write_text("0\n")
     own = "3:cpuset:/own\n2:memory:/own\n1:cpu,cpuacct:/own\n0::/\n"
-    found = probe(own, "mooring-1", str(tmp_path))
+    found = probe(own, "moorage-1", str(tmp_path))
     assert found.controllers == ("cpu", "cpuset", "memory")
-    assert content(tmp_path / "cpuset" / "own" / "mooring-1") == {
+    assert content(tmp_path / "cpuset" / "own" / "moorage-1") == {
         "cgroup.clone_children": "1",
         "cpuset.cpus": "0-3",
         "cpuset.mems": "0",
     }
     assert found.make("free", launch()).folders == ()
     assert len(found.make("c", LIMITED).process_files) == 3
-    assert content(tmp_path / "cpu/own/mooring-1/c") == {
+    assert content(tmp_path / "cpu/own/moorage-1/c") == {
         "cpu.cfs_period_us": "100000",
         "cpu.cfs_quota_us": "150000",
     }
-    assert content(tmp_path / "memory/own/mooring-1/c")["memory.limit_in_bytes"] == "1048576"
-    assert content(tmp_path / "cpuset/own/mooring-1/c")["cpuset.cpus"] == "1,3"
+    assert content(tmp_path / "memory/own/moorage-1/c")["memory.limit_in_bytes"] == "1048576"
+    assert content(tmp_path / "cpuset/own/moorage-1/c")["cpuset.cpus"] == "1,3"
 
 
 @pytest.mark.parametrize("own", ["", "0::/\n", "1:cpu:/\n", "nonsense", ":::\n"])
 def test_without_cgroups_there_is_nothing(tmp_path: Path, own: str) -> None:
-    found = probe(own, "mooring-1", str(tmp_path))
+    found = probe(own, "moorage-1", str(tmp_path))
     assert found.controllers == ()
     cgroup = found.make("c", LIMITED)
     assert (cgroup.folders, cgroup.process_files, cgroup.oom_kills()) == ((), (), 0)
@@ -125,7 +125,7 @@ def test_a_container_that_had_no_memory_left_is_told_so(
 
     async def story(runtime: ProcessRuntime) -> None:
         await runtime.containers()
-        (base,) = own.glob("mooring-*")
+        (base,) = own.glob("moorage-*")
         folder = base / "pod-1_a_0"
         folder.mkdir()
         (folder / "memory.events").write_text(events)
@@ -156,4 +156,4 @@ def test_the_keeper_leaves_no_cgroups(bench: Bench) -> None:
 def bench_name(bench: Bench) -> str:
     import zlib
 
-    return f"mooring-{zlib.crc32(str(bench.root.resolve()).encode()):08x}"
+    return f"moorage-{zlib.crc32(str(bench.root.resolve()).encode()):08x}"

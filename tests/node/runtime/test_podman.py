@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.cdi import ContainerEdits, DeviceNode, Mount
-from mooring.kit.clock import ManualClock
-from mooring.node.runtime.contract import (
+from moorage.api.cdi import ContainerEdits, DeviceNode, Mount
+from moorage.kit.clock import ManualClock
+from moorage.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
     ResourceLimits,
@@ -24,10 +24,10 @@ from mooring.node.runtime.contract import (
     RuntimeRefusedError,
     SubPathMount,
 )
-from mooring.node.runtime.podman import command_line
-from mooring.node.runtime.podman.client import Podman, default_policy
-from mooring.node.runtime.podman.runtime import PodmanRuntime
-from mooring.node.runtime.security_context import SecurityContext
+from moorage.node.runtime.podman import command_line
+from moorage.node.runtime.podman.client import Podman, default_policy
+from moorage.node.runtime.podman.runtime import PodmanRuntime
+from moorage.node.runtime.security_context import SecurityContext
 from tests.node.runtime.contract_suite import (
     FOREVER,
     MAIN,
@@ -126,9 +126,9 @@ def test_podman_looks_up_cdi_devices(bench: PodmanBench) -> None:
     if not os.access("/var/run", os.W_OK):
         pytest.skip("/var/run/cdi cannot be written by this user")
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "mooring-test.example-thing.json"
+    path = folder / "moorage-test.example-thing.json"
     device = {"name": "one", "containerEdits": {"env": ["THING=one"]}}
-    kind = "mooring-test.example/thing"
+    kind = "moorage-test.example/thing"
     path.write_text(json.dumps({"cdiVersion": "0.5.0", "kind": kind, "devices": [device]}))
     try:
         assert said(bench, "echo $THING", cdi_ids=(f"{kind}=one",)) == "one\n"
@@ -153,8 +153,8 @@ def test_cdi_devices_of_other_folders_are_looked_up_for_podman(bench: PodmanBenc
 def test_device_that_podman_does_not_know_is_refused(bench: PodmanBench) -> None:
     async def main() -> None:
         async with opened(bench) as runtime:
-            spec = bench.spec(MAIN, "true", cdi_ids=("mooring-test.example/none=x",))
-            with pytest.raises(RuntimeRefusedError, match=r"mooring-test\.example/none=x"):
+            spec = bench.spec(MAIN, "true", cdi_ids=("moorage-test.example/none=x",))
+            with pytest.raises(RuntimeRefusedError, match=r"moorage-test\.example/none=x"):
                 await runtime.start(spec)
             assert await runtime.containers() == []
 

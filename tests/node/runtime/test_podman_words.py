@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDevice
-from mooring.api.timestamp import Timestamp
-from mooring.node.runtime.contract import (
+from moorage.api.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDevice
+from moorage.api.timestamp import Timestamp
+from moorage.node.runtime.contract import (
     ContainerSpec,
     LogRange,
     Phase,
     ResourceLimits,
     RuntimeRefusedError,
 )
-from mooring.node.runtime.podman import command_line
+from moorage.node.runtime.podman import command_line
 from tests.node.runtime.contract_suite import MAIN
 
 

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from mooring.node.runtime.contract import (
+from moorage.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
     Phase,
     Runtime,
     RuntimeRefusedError,
 )
-from mooring.node.runtime.process import ProcessRuntime
-from mooring.node.runtime.shim import linux
+from moorage.node.runtime.process import ProcessRuntime
+from moorage.node.runtime.shim import linux
 from tests.node.runtime.bench import (
     FOREVER,
     Bench,
@@ -131,7 +131,7 @@ def test_the_environment_is_small(bench: Bench, monkeypatch: pytest.MonkeyPatch)
         )
         lines = (await told_by(runtime, spec)).splitlines()
         variables = dict(line.partition("=")[::2] for line in lines)
-        assert variables.pop("MOORING_CONTAINER").startswith("pod-1/a/0@")
+        assert variables.pop("MOORAGE_CONTAINER").startswith("pod-1/a/0@")
         assert variables.pop("PATH").endswith("/bin")
         assert variables == {"HOME": "/home/of-agent", "A": "1 2", "HOSTNAME": "mine"}
 

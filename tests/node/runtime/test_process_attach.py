@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from mooring.node.runtime.contract import RuntimeRefusedError
-from mooring.node.runtime.process import ProcessRuntime
-from mooring.node.runtime.process.shim_client import ProcessSession
+from moorage.node.runtime.contract import RuntimeRefusedError
+from moorage.node.runtime.process import ProcessRuntime
+from moorage.node.runtime.process.shim_client import ProcessSession
 from tests.node.runtime.bench import FOREVER, Bench, ended, id_of, output, said, shell
 
 LISTENING = "echo ready; while read x; do echo got $x; echo at $x >&2; done; echo over"

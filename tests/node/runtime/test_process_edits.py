@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDevice
-from mooring.api.structs import unchecked
-from mooring.node.runtime.contract import Phase, ResourceLimits, RuntimeRefusedError, SubPathMount
-from mooring.node.runtime.process import ProcessRuntime
-from mooring.node.runtime.shim.container_process import ForkedChild
+from moorage.api.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDevice
+from moorage.api.structs import unchecked
+from moorage.node.runtime.contract import Phase, ResourceLimits, RuntimeRefusedError, SubPathMount
+from moorage.node.runtime.process import ProcessRuntime
+from moorage.node.runtime.shim.container_process import ForkedChild
 from tests.node.runtime.bench import (
     FOREVER,
     Bench,
@@ -99,11 +99,11 @@ def test_what_a_process_cannot_have_is_told(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        "/mooring-test/deep/below/root",
-        "/etc/mooring-test/config",
-        "/var/run/kubernetes.io/mooring-test/metadata",
-        "/tmp/mooring-test/x",
-        "/usr/share/mooring-test",
+        "/moorage-test/deep/below/root",
+        "/etc/moorage-test/config",
+        "/var/run/kubernetes.io/moorage-test/metadata",
+        "/tmp/moorage-test/x",
+        "/usr/share/moorage-test",
         "/opt",
     ],
 )
@@ -131,7 +131,7 @@ def test_a_folder_is_seen_where_there_was_none(bench: Bench, target: str) -> Non
 def test_a_file_is_seen_and_may_be_read_only(bench: Bench) -> None:
     source = bench.root / "metadata.json"
     source.write_text("{}\n")
-    target = "/mooring-test/claim/metadata.json"
+    target = "/moorage-test/claim/metadata.json"
 
     async def story(runtime: ProcessRuntime) -> None:
         script = f"cat {target}; echo x > {target}"
@@ -154,12 +154,12 @@ def test_mounts_lie_within_mounts_and_hide_no_source(bench: Bench) -> None:
 
     async def story(runtime: ProcessRuntime) -> None:
         mounts = (
-            Mount(host_path=str(inner), container_path="/mooring-test/data/sub/dir"),
+            Mount(host_path=str(inner), container_path="/moorage-test/data/sub/dir"),
             Mount(host_path=str(file), container_path=f"{inner}/hidden"),
-            Mount(host_path=str(outer), container_path="/mooring-test/data"),
+            Mount(host_path=str(outer), container_path="/moorage-test/data"),
             Mount(host_path=str(outer), container_path=str(inner)),
         )
-        script = f"cat /mooring-test/data/sub/dir/x {inner}/hidden; touch /mooring-test/data/new"
+        script = f"cat /moorage-test/data/sub/dir/x {inner}/hidden; touch /moorage-test/data/new"
         edits = ContainerEdits(mounts=mounts)
         assert await told_by(runtime, shell("a", script, edits=edits)) == "inner\nfile\n"
         # As with every runtime, mount points in a volume are made in the volume.
@@ -174,9 +174,9 @@ def test_a_command_sees_the_mounts_of_its_container(bench: Bench) -> None:
     (bench.root / "volume" / "file").write_text("content\n")
 
     async def story(runtime: ProcessRuntime) -> None:
-        edits = mount(bench.root / "volume", "/mooring-test")
+        edits = mount(bench.root / "volume", "/moorage-test")
         await runtime.start(shell("a", FOREVER, edits=edits))
-        result = await executed(runtime, id_of("a"), ["cat", "/mooring-test/file"])
+        result = await executed(runtime, id_of("a"), ["cat", "/moorage-test/file"])
         assert result == (0, b"content\n", b"")
 
     bench.play(story)
@@ -187,11 +187,11 @@ def test_a_file_system_in_memory(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         made = Mount(
             host_path="tmpfs",
-            container_path="/mooring-test",
+            container_path="/moorage-test",
             type="tmpfs",
             options=("size=64k", "noexec"),
         )
-        script = "head -c 1000000 /dev/zero > /mooring-test/x; stat -f -c %T /mooring-test"
+        script = "head -c 1000000 /dev/zero > /moorage-test/x; stat -f -c %T /moorage-test"
         text = await told_by(runtime, shell("a", script, edits=ContainerEdits(mounts=(made,))))
         assert "No space left" in text
         assert text.endswith("tmpfs\n")
@@ -226,7 +226,7 @@ def test_what_is_there_needs_no_mount(bench: Bench) -> None:
 UNPRIVILEGED = """
     import asyncio, os, sys, tempfile
     from pathlib import Path
-    from mooring.node.runtime.contract import RuntimeRefusedError
+    from moorage.node.runtime.contract import RuntimeRefusedError
     from tests.node.runtime.bench import *
 
     async def main(root):
@@ -234,20 +234,20 @@ UNPRIVILEGED = """
         volume = root / "volume"
         volume.mkdir()
         (volume / "file").write_text("content")
-        mounts = (Mount(host_path=str(volume), container_path="/mooring-test/x"),)
+        mounts = (Mount(host_path=str(volume), container_path="/moorage-test/x"),)
         edits = ContainerEdits(mounts=mounts, additional_gids=(7,))
-        spec = shell("a", "echo $(cat /mooring-test/x/file) $(id -u); " + FOREVER, edits=edits)
+        spec = shell("a", "echo $(cat /moorage-test/x/file) $(id -u); " + FOREVER, edits=edits)
         try:
             state = await runtime.start(spec)
             print(state.message)
             print(await said(runtime, spec.id, "content"))
-            print(await executed(runtime, spec.id, ["cat", "/mooring-test/x/file"]))
+            print(await executed(runtime, spec.id, ["cat", "/moorage-test/x/file"]))
         except RuntimeRefusedError as error:
             print("refused:", error)
         finally:
             await runtime.shut_down()
 
-    from mooring.api.cdi import Mount
+    from moorage.api.cdi import Mount
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         asyncio.run(main(Path(folder)))
 """
@@ -302,8 +302,8 @@ def test_device_files_are_simply_there(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         edits = ContainerEdits(device_nodes=(DeviceNode(path="/dev/null"),))
         assert (await finished(runtime, shell("a", "true", edits=edits))).exit_code == 0
-        missing = ContainerEdits(device_nodes=(DeviceNode(path="/dev/mooring0"),))
-        with pytest.raises(RuntimeRefusedError, match="device /dev/mooring0: not on this machine"):
+        missing = ContainerEdits(device_nodes=(DeviceNode(path="/dev/moorage0"),))
+        with pytest.raises(RuntimeRefusedError, match="device /dev/moorage0: not on this machine"):
             await runtime.start(shell("b", "true", edits=missing))
 
     bench.play(story)
@@ -312,13 +312,13 @@ def test_device_files_are_simply_there(bench: Bench) -> None:
 @needs_root
 def test_a_device_file_may_have_another_name(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
-        node = DeviceNode(path="/dev/mooring0", host_path="/dev/zero")
-        script = "head -c 4 /dev/mooring0 | od -An -tx1; test -c /dev/null && echo /dev/shm"
+        node = DeviceNode(path="/dev/moorage0", host_path="/dev/zero")
+        script = "head -c 4 /dev/moorage0 | od -An -tx1; test -c /dev/null && echo /dev/shm"
         text = await told_by(
             runtime, shell("a", script, edits=ContainerEdits(device_nodes=(node,)))
         )
         assert text == " 00 00 00 00\n/dev/shm\n"
-        assert not os.path.exists("/dev/mooring0")
+        assert not os.path.exists("/dev/moorage0")
 
     bench.play(story)
 
@@ -428,12 +428,12 @@ def test_a_part_of_a_volume_is_mounted_without_following_links(
     (volume / "out").symlink_to("/etc")
 
     async def story(runtime: ProcessRuntime) -> None:
-        edits = part(volume, "in/side", "/mooring-test/v")
-        assert await told_by(runtime, shell("a", "cat /mooring-test/v/file", edits=edits)) == (
+        edits = part(volume, "in/side", "/moorage-test/v")
+        assert await told_by(runtime, shell("a", "cat /moorage-test/v/file", edits=edits)) == (
             "of the volume"
         )
         for name, within in (("b", "link/side"), ("c", "out"), ("d", "out/passwd")):
-            spec = shell(name, "true", edits=part(volume, within, "/mooring-test/v"))
+            spec = shell(name, "true", edits=part(volume, within, "/moorage-test/v"))
             with pytest.raises(RuntimeRefusedError, match="symbolic link is in the way"):
                 await runtime.start(spec)
 
@@ -450,7 +450,7 @@ def test_a_mount_point_within_a_volume_is_made_without_following_links(
     (volume / "link").symlink_to(outside)  # as a container may have left it there
 
     async def story(runtime: ProcessRuntime) -> None:
-        edits = mount(volume, "/mooring-test/v") + mount(other, "/mooring-test/v/link/inner")
+        edits = mount(volume, "/moorage-test/v") + mount(other, "/moorage-test/v/link/inner")
         with pytest.raises(RuntimeRefusedError, match="symbolic link"):
             await runtime.start(shell("a", "true", edits=edits))
 

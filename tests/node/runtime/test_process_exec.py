@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from mooring.node.runtime.contract import ResourceLimits, RuntimeRefusedError
-from mooring.node.runtime.process import ProcessRuntime
+from moorage.node.runtime.contract import ResourceLimits, RuntimeRefusedError
+from moorage.node.runtime.process import ProcessRuntime
 from tests.node.runtime.bench import (
     FOREVER,
     Bench,

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.timestamp import Timestamp
-from mooring.kit.clock import REAL
-from mooring.node.runtime.contract import LogRange, RuntimeRefusedError
-from mooring.node.runtime.process import ProcessRuntime
-from mooring.node.runtime.process.container_logs import read_logs
-from mooring.node.runtime.shim.container_io import LINE_BYTES_MAX, Lines, LogFile
+from moorage.api.timestamp import Timestamp
+from moorage.kit.clock import REAL
+from moorage.node.runtime.contract import LogRange, RuntimeRefusedError
+from moorage.node.runtime.process import ProcessRuntime
+from moorage.node.runtime.process.container_logs import read_logs
+from moorage.node.runtime.shim.container_io import LINE_BYTES_MAX, Lines, LogFile
 from tests.node.runtime.bench import Bench, finished, id_of, output, said, shell, told_by
 
 ENTRY = re.compile(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.node.runtime.contract import ContainerStats, ResourceLimits, RuntimeRefusedError
-from mooring.node.runtime.process import ProcessRuntime
+from moorage.node.runtime.contract import ContainerStats, ResourceLimits, RuntimeRefusedError
+from moorage.node.runtime.process import ProcessRuntime
 from tests.node.runtime.bench import FOREVER, Bench, said, shell
 from tests.node.runtime.test_cgroups import own_path, unified
 
@@ -36,7 +36,7 @@ def test_limits_of_a_running_container_are_changed(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         spec = shell("a", FOREVER, limits=ResourceLimits(cpu_millis=500, memory_bytes=1 << 20))
         await runtime.start(spec)
-        (base,) = own.glob("mooring-*")
+        (base,) = own.glob("moorage-*")
         folder = base / "pod-1_a_0"
         await runtime.update(spec.id, ResourceLimits(cpu_millis=1500, memory_bytes=1 << 21))
         assert (folder / "cpu.max").read_text() == "150000 100000"

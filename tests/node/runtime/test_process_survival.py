@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.node.runtime.contract import (
+from moorage.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
     ContainerState,
@@ -25,7 +25,7 @@ from mooring.node.runtime.contract import (
     Phase,
     RuntimeRefusedError,
 )
-from mooring.node.runtime.process import ProcessRuntime
+from moorage.node.runtime.process import ProcessRuntime
 from tests.node.runtime.bench import (
     FOREVER,
     Bench,

@@ -14,22 +14,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.cdi import ContainerEdits, Mount
-from mooring.node.errors import ConfigError
-from mooring.node.runtime.contract import ContainerSpec, RuntimeRefusedError
-from mooring.node.runtime.podman.security_options import (
+from moorage.api.cdi import ContainerEdits, Mount
+from moorage.node.errors import ConfigError
+from moorage.node.runtime.contract import ContainerSpec, RuntimeRefusedError
+from moorage.node.runtime.podman.security_options import (
     check_image_user,
     image_user,
     security_options,
 )
-from mooring.node.runtime.process import ProcessRuntime
-from mooring.node.runtime.process.confinement import Agent, confinement_of
-from mooring.node.runtime.security_context import (
+from moorage.node.runtime.process import ProcessRuntime
+from moorage.node.runtime.process.confinement import Agent, confinement_of
+from moorage.node.runtime.security_context import (
     CAPABILITIES,
     SecurityContext,
     security_context_of,
 )
-from mooring.node.runtime.shim.protocol import Confinement, Launch, LaunchError
+from moorage.node.runtime.shim.protocol import Confinement, Launch, LaunchError
 from tests.node.runtime.bench import FOREVER, Bench, executed, id_of, output, shell, told_by
 from tests.node.runtime.test_process_edits import SOURCE, is_usable_by_nobody, run_as_nobody
 from tests.node.world import container, make_pod
@@ -385,7 +385,7 @@ def test_a_read_only_root_leaves_volumes_writable(bench: Bench, tmp_path: Path) 
         script = f"""
         echo x > /mnt/volume/file && echo written
         for place in {tmp_path} /tmp /etc /var/tmp / /dev/shm/../../root; do
-            (echo x > "$place/mooring-test") 2>/dev/null && echo "wrote to $place"
+            (echo x > "$place/moorage-test") 2>/dev/null && echo "wrote to $place"
         done
         echo x > /dev/null && echo done"""
         spec = shell(
@@ -398,7 +398,7 @@ def test_a_read_only_root_leaves_volumes_writable(bench: Bench, tmp_path: Path) 
 
     bench.play(story)
     assert (volume / "file").read_text() == "x\n"
-    assert not (tmp_path / "mooring-test").exists()
+    assert not (tmp_path / "moorage-test").exists()
     (tmp_path / "still-writable-here").touch()
 
 
@@ -419,8 +419,8 @@ def test_what_is_refused_never_ran(bench: Bench, tmp_path: Path) -> None:
 ORDINARY_AGENT = """
     import asyncio, tempfile
     from pathlib import Path
-    from mooring.node.runtime.contract import RuntimeRefusedError
-    from mooring.node.runtime.security_context import SecurityContext
+    from moorage.node.runtime.contract import RuntimeRefusedError
+    from moorage.node.runtime.security_context import SecurityContext
     from tests.node.runtime.bench import *
 
     STATUS = "grep -E '^(CapPrm|NoNewPrivs|Seccomp:)' /proc/self/status; id -u"

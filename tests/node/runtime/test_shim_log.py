@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mooring.node.runtime.shim import shim
+from moorage.node.runtime.shim import shim
 
 FAILING = """
 import os
-from mooring.node.runtime.shim.linux import READ, EventLoop
+from moorage.node.runtime.shim.linux import READ, EventLoop
 loop, calls = EventLoop(), []
 ours, theirs = os.pipe()
 os.write(theirs, b"!")

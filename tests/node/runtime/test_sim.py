@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.cdi import ContainerEdits, DeviceNode
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.kit.clock import ManualClock
-from mooring.node.runtime.contract import (
+from moorage.api.cdi import ContainerEdits, DeviceNode
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.kit.clock import ManualClock
+from moorage.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
     LogRange,
@@ -19,7 +19,7 @@ from mooring.node.runtime.contract import (
     Runtime,
     RuntimeRefusedError,
 )
-from mooring.node.runtime.sim import EXITS_WITH, FOREVER, RUNS_FOR, SimRuntime, annotations_for
+from moorage.node.runtime.sim import EXITS_WITH, FOREVER, RUNS_FOR, SimRuntime, annotations_for
 from tests.node.runtime.contract_suite import MAIN, RuntimeContract, log_of, run, state_of
 
 

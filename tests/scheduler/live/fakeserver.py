@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core.namespace import Binding
-from mooring.api.core.pod import POD_SCHEDULED, Pod, PodCondition
-from mooring.api.timestamp import Timestamp
-from mooring.client.writes import Create, Delete, Patch, RecordEvent, Target, Update, Write
+from moorage.api.codec import decode_tree, to_tree
+from moorage.api.core.namespace import Binding
+from moorage.api.core.pod import POD_SCHEDULED, Pod, PodCondition
+from moorage.api.timestamp import Timestamp
+from moorage.client.writes import Create, Delete, Patch, RecordEvent, Target, Update, Write
 from tests.scheduler.scenes import NOW
 
 Key = tuple[type[Any], str, str]

@@ -8,10 +8,10 @@ from datetime import timedelta
 from itertools import count
 from typing import Any
 
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.client.writes import RecordEvent, Write
-from mooring.scheduler.live import (
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.client.writes import RecordEvent, Write
+from moorage.scheduler.live import (
     EffectDone,
     EffectLost,
     EffectRefused,
@@ -20,8 +20,8 @@ from mooring.scheduler.live import (
     ReadObject,
     SchedulerConfig,
 )
-from mooring.scheduler.live.effects import EffectRequest, EffectResult
-from mooring.scheduler.reservation import IdSource
+from moorage.scheduler.live.effects import EffectRequest, EffectResult
+from moorage.scheduler.reservation import IdSource
 from tests.scheduler.live.fakeserver import Change, FakeServer, ServerError
 from tests.scheduler.scenes import NOW
 

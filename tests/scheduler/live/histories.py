@@ -11,19 +11,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import (
+from moorage.api.core.node import Node
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
     ResourceClaimStatus,
     ResourceSlice,
 )
-from mooring.api.scheduling import PodGroup
-from mooring.client.writes import Write
-from mooring.scheduler.live import Backoff, SchedulerConfig
-from mooring.scheduler.scheduling_cycle import Placed, schedule
+from moorage.api.scheduling import PodGroup
+from moorage.client.writes import Write
+from moorage.scheduler.live import Backoff, SchedulerConfig
+from moorage.scheduler.scheduling_cycle import Placed, schedule
 from tests.scheduler.histories import (
     CLAIMS,
     RESOURCE,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from mooring.api.apps import ReplicaSet, StatefulSet
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod, ReplicationController, Service
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
-from mooring.insight.plan.planner import plan
-from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.validation.strategy import Context
+from moorage.api.apps import ReplicaSet, StatefulSet
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod, ReplicationController, Service
+from moorage.api.gates import Gates
+from moorage.api.timestamp import Timestamp
+from moorage.insight.plan.planner import plan
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.validation.strategy import Context
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import HOST, ZONE, node, pod

@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus, ResourceSlice
-from mooring.scheduler.live.double_allocation import DoubleAllocations
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import ResourceClaim, ResourceClaimStatus, ResourceSlice
+from moorage.scheduler.live.double_allocation import DoubleAllocations
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node

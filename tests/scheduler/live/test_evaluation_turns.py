@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
-from mooring.cel.device import COMPILE_COST
-from mooring.scheduler.live import SchedulerConfig
-from mooring.scheduler.live.evaluation_turns import (
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import ResourceClaim, ResourceSlice
+from moorage.cel.device import COMPILE_COST
+from moorage.scheduler.live import SchedulerConfig
+from moorage.scheduler.live.evaluation_turns import (
     LANE_COST_PER_S,
     LIGHT_COST,
     LIGHT_S,
     SLICE_S,
     EvaluationTurns,
 )
-from mooring.scheduler.plugins.registry import Profile
+from moorage.scheduler.plugins.registry import Profile
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node, pod
@@ -336,7 +336,7 @@ def test_explanations_of_pods_evaluate_nothing_expensive() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["mooring_cel_expression_seconds", "mooring_cel_expression_evaluations"]
+    "name", ["moorage_cel_expression_seconds", "moorage_cel_expression_evaluations"]
 )
 def test_the_slowest_expressions_are_metrics(name: str) -> None:
     rig = Clocked(made(used("slow", "a", slow(1)), pools=1))

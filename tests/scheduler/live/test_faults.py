@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.client.writes import Write
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.client.writes import Write
 from tests.scheduler.live.fakeserver import FakeServer, ServerError
 from tests.scheduler.live.harness import Rig, check_devices
 from tests.scheduler.makers import node, pod

@@ -6,11 +6,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.core.pod import Pod
-from mooring.api.scheduling import CompositePodGroup, PodGroup
-from mooring.api.timestamp import Timestamp
-from mooring.scheduler.live import SchedulerConfig
-from mooring.scheduler.live.backoff import Backoff
+from moorage.api.core.pod import Pod
+from moorage.api.scheduling import CompositePodGroup, PodGroup
+from moorage.api.timestamp import Timestamp
+from moorage.scheduler.live import SchedulerConfig
+from moorage.scheduler.live.backoff import Backoff
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import HOST, node, pod

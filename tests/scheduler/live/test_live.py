@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import ResourceClaim
-from mooring.client.writes import Create, Patch, Update
-from mooring.scheduler.live import ExplainIn, SchedulerConfig
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import ResourceClaim
+from moorage.client.writes import Create, Patch, Update
+from moorage.scheduler.live import ExplainIn, SchedulerConfig
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node, pod
@@ -125,7 +125,7 @@ def _patches(made: FakeServer) -> int:
 
 
 def test_a_long_message_leaves_room_for_what_is_ours_to_say() -> None:
-    ours = f"Mooring: {'ä' * 480}."
+    ours = f"Moorage: {'ä' * 480}."
     rig = Rig(server(claim("c", wanting(2)), user("p", "c")), explain=lambda *_: ours)
     rig.run()
     (said,) = rig.told("FailedScheduling")

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core.pod import Pod
-from mooring.api.gates import Gates
-from mooring.api.scheduler_config import (
+from moorage.api.core.pod import Pod
+from moorage.api.gates import Gates
+from moorage.api.scheduler_config import (
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     PluginConfig,
 )
-from mooring.api.scheduler_plugin_args import DynamicResourcesArgs
-from mooring.client.contract import Event, ObjectList
-from mooring.client.writes import RecordEvent, Write
-from mooring.kit.bulkhead import Fault
-from mooring.scheduler.live import (
+from moorage.api.scheduler_plugin_args import DynamicResourcesArgs
+from moorage.client.contract import Event, ObjectList
+from moorage.client.writes import RecordEvent, Write
+from moorage.kit.bulkhead import Fault
+from moorage.scheduler.live import (
     EffectLost,
     EffectRefused,
     LiveScheduler,
@@ -29,7 +29,7 @@ from mooring.scheduler.live import (
     SchedulerLoop,
     read_config,
 )
-from mooring.scheduler.live.loop import result_of
+from moorage.scheduler.live.loop import result_of
 from tests.scheduler.live.fakeserver import Change, FakeServer, ServerError
 from tests.scheduler.live.harness import fresh_names
 from tests.scheduler.makers import node, pod

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core.pod import Pod
-from mooring.kit.bulkhead import Fault
-from mooring.scheduler.errors import INTERNAL_ERROR
-from mooring.scheduler.live import binding_cycle, pre_bind
-from mooring.scheduler.live.assume_cache import AssumeCache
-from mooring.scheduler.live.config import KINDS
-from mooring.scheduler.live.effects import Sleep, Steps
+from moorage.api.core.pod import Pod
+from moorage.kit.bulkhead import Fault
+from moorage.scheduler.errors import INTERNAL_ERROR
+from moorage.scheduler.live import binding_cycle, pre_bind
+from moorage.scheduler.live.assume_cache import AssumeCache
+from moorage.scheduler.live.config import KINDS
+from moorage.scheduler.live.effects import Sleep, Steps
 from soak._malformed import PYTHON_TEXT, SAMPLES, decodable
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig, check_devices

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core.pod import Pod
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.framework import NODES_MEASURED_MAX, PluginTimes, Unschedulable
-from mooring.scheduler.live import SchedulerConfig
-from mooring.scheduler.node_info import NodeInfo
-from mooring.scheduler.plugins.dynamic_resources import NodeAllocation
-from mooring.scheduler.plugins.registry import Profile
-from mooring.scheduler.pod_signature import PodReading
-from mooring.scheduler.reservation import reserve
-from mooring.scheduler.scheduling_cycle import Attempt, Pending, Placed, attempt, schedule
+from moorage.api.core.pod import Pod
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.framework import NODES_MEASURED_MAX, PluginTimes, Unschedulable
+from moorage.scheduler.live import SchedulerConfig
+from moorage.scheduler.node_info import NodeInfo
+from moorage.scheduler.plugins.dynamic_resources import NodeAllocation
+from moorage.scheduler.plugins.registry import Profile
+from moorage.scheduler.pod_signature import PodReading
+from moorage.scheduler.reservation import reserve
+from moorage.scheduler.scheduling_cycle import Attempt, Pending, Placed, attempt, schedule
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node, pod

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.codec import decode_tree
-from mooring.api.core import Pod
-from mooring.kit.metrics import exposition
-from mooring.scheduler.live.metrics import resource_families
+from moorage.api.codec import decode_tree
+from moorage.api.core import Pod
+from moorage.kit.metrics import exposition
+from moorage.scheduler.live.metrics import resource_families
 
 
 def pod(phase: str = "Running", **spec: Any) -> Pod:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from gc import collect, get_objects
 from weakref import ref
 
-from mooring.scheduler.live.queue_entries import QueuedPodInfo
-from mooring.scheduler.live.queueing_hints import (
+from moorage.scheduler.live.queue_entries import QueuedPodInfo
+from moorage.scheduler.live.queueing_hints import (
     DEVICES_CHANGED,
     NODE_CHANGED,
     QueueingHints,
     of_pod,
 )
-from mooring.scheduler.live.scheduling_queue import SchedulingQueue
+from moorage.scheduler.live.scheduling_queue import SchedulingQueue
 from tests.scheduler.makers import pod
 
 OWN = frozenset((of_pod("x"),))

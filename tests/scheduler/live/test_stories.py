@@ -7,26 +7,26 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.core.persistent_volume import (
+from moorage.api.core.persistent_volume import (
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
     PersistentVolumeClaimStatus,
     PersistentVolumeSpec,
 )
-from mooring.api.core.pod import Pod
-from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
-from mooring.api.scheduling import PodGroup
-from mooring.client.writes import Delete, Patch, Update
-from mooring.kit.bulkhead import Fault
-from mooring.scheduler import scheduling_cycle
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.errors import INTERNAL_ERROR
-from mooring.scheduler.live import SchedulerConfig
-from mooring.scheduler.live import scheduler as live_scheduler
-from mooring.scheduler.plugins.registry import Profile
-from mooring.scheduler.scheduling_cycle import Attempt, Pending
+from moorage.api.core.pod import Pod
+from moorage.api.meta import ObjectMeta
+from moorage.api.resource.v1 import ResourceClaim, ResourceClaimStatus
+from moorage.api.scheduling import PodGroup
+from moorage.client.writes import Delete, Patch, Update
+from moorage.kit.bulkhead import Fault
+from moorage.scheduler import scheduling_cycle
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.errors import INTERNAL_ERROR
+from moorage.scheduler.live import SchedulerConfig
+from moorage.scheduler.live import scheduler as live_scheduler
+from moorage.scheduler.plugins.registry import Profile
+from moorage.scheduler.scheduling_cycle import Attempt, Pending
 from tests.scheduler.live.fakeserver import FakeServer, ServerError
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node, pod

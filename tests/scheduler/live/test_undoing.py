@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mooring.api.core.pod import Pod, PodResourceClaimStatus
-from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
-from mooring.client.writes import Create, Patch, RecordEvent, Update, Write
+from moorage.api.core.pod import Pod, PodResourceClaimStatus
+from moorage.api.resource.v1 import ResourceClaim, ResourceClaimStatus
+from moorage.client.writes import Create, Patch, RecordEvent, Update, Write
 from tests.scheduler.live.fakeserver import FakeServer, ServerError
 from tests.scheduler.live.harness import Rig, check_devices
 from tests.scheduler.makers import node, pod

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.gates import Gates
-from mooring.api.object_reader import read_tree
-from mooring.api.timestamp import Timestamp
-from mooring.validation.registry import RegistryResult, before_create, before_update
-from mooring.validation.strategy import Context
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.gates import Gates
+from moorage.api.object_reader import read_tree
+from moorage.api.timestamp import Timestamp
+from moorage.validation.registry import RegistryResult, before_create, before_update
+from moorage.validation.strategy import Context
 
 CONTEXT = Context(Gates.parse(), Timestamp(datetime(2026, 1, 1, tzinfo=UTC)))
 KIND = CATALOGUE.find("apiextensions.k8s.io/v1", "CustomResourceDefinition")

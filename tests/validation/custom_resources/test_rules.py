@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.json_schema import read_schema
-from mooring.validation.custom_resources.correlation import Correlated
-from mooring.validation.custom_resources.rule_validator import rule_validator
-from mooring.validation.custom_resources.structural import structural
+from moorage.api.json_schema import read_schema
+from moorage.validation.custom_resources.correlation import Correlated
+from moorage.validation.custom_resources.rule_validator import rule_validator
+from moorage.validation.custom_resources.structural import structural
 
 RULES = "x-kubernetes-validations"
 SPEC = {

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from mooring.api.errors import DecodeError
-from mooring.api.json_schema import DEPTH_MAX, plain_json, read_schema
-from mooring.validation.custom_resources.correlation import Correlated
-from mooring.validation.custom_resources.defaulting import defaulted
-from mooring.validation.custom_resources.formats import format_check
-from mooring.validation.custom_resources.list_types import validate_list_types
-from mooring.validation.custom_resources.pruning import pruned
-from mooring.validation.custom_resources.schema_validator import SchemaValidator
-from mooring.validation.custom_resources.structural import structural
+from moorage.api.errors import DecodeError
+from moorage.api.json_schema import DEPTH_MAX, plain_json, read_schema
+from moorage.validation.custom_resources.correlation import Correlated
+from moorage.validation.custom_resources.defaulting import defaulted
+from moorage.validation.custom_resources.formats import format_check
+from moorage.validation.custom_resources.list_types import validate_list_types
+from moorage.validation.custom_resources.pruning import pruned
+from moorage.validation.custom_resources.schema_validator import SchemaValidator
+from moorage.validation.custom_resources.structural import structural
 
 INT_OR_STRING = {
     "x-kubernetes-int-or-string": True,

@@ -1,7 +1,7 @@
 """A server that answers the page's questions about an invented fleet, the same on every machine.
 
 For tests of the page alone: of any size, in any state, with events that a test sends. Answers have
-the form of docs/reference/page-protocol.md; tests of the whole run against `mooring.web`.
+the form of docs/reference/page-protocol.md; tests of the whole run against `moorage.web`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
-from mooring.web.columns import encode
-from mooring.web.questions.paint import CLASS, NODE, QUESTIONS, TAINT, TAKEN, WOULD_DO
+from moorage.web.columns import encode
+from moorage.web.questions.paint import CLASS, NODE, QUESTIONS, TAINT, TAKEN, WOULD_DO
 
-STATIC = Path(__file__).parents[3] / "src" / "mooring" / "web" / "static"
+STATIC = Path(__file__).parents[3] / "src" / "moorage" / "web" / "static"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

@@ -22,7 +22,7 @@ Kubectl = Callable[..., str]
 
 def moor(*arguments: str) -> str:
     """Run a command and return what it prints."""
-    command = [sys.executable, "-m", "mooring.cli.main", *arguments]
+    command = [sys.executable, "-m", "moorage.cli.main", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     assert done.returncode in (0, 1), done.stderr
     return done.stdout

@@ -1,0 +1,191 @@
+"""core/v1: pods, nodes, namespaces and other types that claims refer to.
+
+These kinds belong to others, so their structs are Open: fields that are not declared here are
+kept and written back.
+
+pod                 pods: containers, spec, status, sums of resources
+pod_log_options     the options of a request for logs
+node                nodes
+placement           node selectors, affinity, taints, tolerations, topology spread
+resources           resource lists and requirements
+namespace           namespaces, quotas, accounts, config maps, secrets, events, references
+limit_range         limit ranges
+persistent_volume   persistent volumes and claims of them
+service             services and endpoints
+replication_controller  replication controllers, pod templates
+kinds               the kinds of the group
+"""
+
+from moorage.api.core.kinds import KINDS
+from moorage.api.core.limit_range import LimitRange, LimitRangeItem, LimitRangeSpec
+from moorage.api.core.namespace import (
+    Binding,
+    ConfigMap,
+    Event,
+    EventSeries,
+    EventSource,
+    LocalObjectReference,
+    Namespace,
+    NamespaceSpec,
+    NamespaceStatus,
+    ObjectReference,
+    ResourceQuota,
+    ResourceQuotaSpec,
+    ResourceQuotaStatus,
+    ScopedResourceSelectorRequirement,
+    ScopeSelector,
+    Secret,
+    ServiceAccount,
+)
+from moorage.api.core.node import (
+    ContainerImage,
+    DaemonEndpoint,
+    Node,
+    NodeAddress,
+    NodeCondition,
+    NodeDaemonEndpoints,
+    NodeSpec,
+    NodeStatus,
+    NodeSystemInfo,
+)
+from moorage.api.core.persistent_volume import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+)
+from moorage.api.core.placement import (
+    Affinity,
+    NodeAffinity,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    PreferredSchedulingTerm,
+    Taint,
+    Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from moorage.api.core.pod import (
+    API_VERSION,
+    DEFAULT_SCHEDULER,
+    MIRROR_POD_ANNOTATION,
+    Container,
+    ContainerExtendedResourceRequest,
+    ContainerPort,
+    ContainerState,
+    ContainerStateTerminated,
+    ContainerStatus,
+    EphemeralContainer,
+    NodeAllocatableMappedResource,
+    NodeAllocatableOverheadResource,
+    NodeAllocatableResourceClaimStatus,
+    Pod,
+    PodCondition,
+    PodExtendedResourceClaimStatus,
+    PodIP,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+    PodSchedulingGate,
+    PodSchedulingGroup,
+    PodSpec,
+    PodStatus,
+    PodTemplateSpec,
+    ResourceHealth,
+    ResourceStatus,
+)
+from moorage.api.core.replication_controller import (
+    PodTemplate,
+    ReplicationController,
+    ReplicationControllerSpec,
+)
+from moorage.api.core.resources import ContainerClaim, ResourceList, ResourceRequirements
+from moorage.api.core.service import Endpoints, Service, ServicePort, ServiceSpec, ServiceStatus
+
+__all__ = [
+    "API_VERSION",
+    "DEFAULT_SCHEDULER",
+    "KINDS",
+    "MIRROR_POD_ANNOTATION",
+    "Affinity",
+    "Binding",
+    "ConfigMap",
+    "Container",
+    "ContainerClaim",
+    "ContainerExtendedResourceRequest",
+    "ContainerImage",
+    "ContainerPort",
+    "ContainerState",
+    "ContainerStateTerminated",
+    "ContainerStatus",
+    "DaemonEndpoint",
+    "Endpoints",
+    "EphemeralContainer",
+    "Event",
+    "EventSeries",
+    "EventSource",
+    "LimitRange",
+    "LimitRangeItem",
+    "LimitRangeSpec",
+    "LocalObjectReference",
+    "Namespace",
+    "NamespaceSpec",
+    "NamespaceStatus",
+    "Node",
+    "NodeAddress",
+    "NodeAffinity",
+    "NodeAllocatableMappedResource",
+    "NodeAllocatableOverheadResource",
+    "NodeAllocatableResourceClaimStatus",
+    "NodeCondition",
+    "NodeDaemonEndpoints",
+    "NodeSpec",
+    "NodeStatus",
+    "NodeSystemInfo",
+    "ObjectReference",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "PersistentVolumeClaimSpec",
+    "PersistentVolumeClaimStatus",
+    "PersistentVolumeSpec",
+    "PersistentVolumeStatus",
+    "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PodAntiAffinity",
+    "PodCondition",
+    "PodExtendedResourceClaimStatus",
+    "PodIP",
+    "PodResourceClaim",
+    "PodResourceClaimStatus",
+    "PodSchedulingGate",
+    "PodSchedulingGroup",
+    "PodSpec",
+    "PodStatus",
+    "PodTemplate",
+    "PodTemplateSpec",
+    "PreferredSchedulingTerm",
+    "ReplicationController",
+    "ReplicationControllerSpec",
+    "ResourceHealth",
+    "ResourceList",
+    "ResourceQuota",
+    "ResourceQuotaSpec",
+    "ResourceQuotaStatus",
+    "ResourceRequirements",
+    "ResourceStatus",
+    "ScopeSelector",
+    "ScopedResourceSelectorRequirement",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "ServicePort",
+    "ServiceSpec",
+    "ServiceStatus",
+    "Taint",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "WeightedPodAffinityTerm",
+]

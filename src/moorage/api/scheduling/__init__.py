@@ -1,0 +1,70 @@
+"""scheduling.k8s.io: pod groups, the workloads they come from, and priority classes.
+
+v1beta1     the structs of v1beta1, in which objects are stored, and PriorityClass of v1
+v1alpha2    the structs that differ in v1alpha2
+versions    kinds in all versions, and conversion between them
+"""
+
+from moorage.api.scheduling.v1beta1 import (
+    API_VERSION,
+    GROUP,
+    PROTECTION_FINALIZER,
+    BasicSchedulingPolicy,
+    CompositeGangSchedulingPolicy,
+    CompositePodGroup,
+    CompositePodGroupSchedulingPolicy,
+    CompositePodGroupSpec,
+    CompositePodGroupStatus,
+    CompositePodGroupTemplate,
+    DisruptionMode,
+    EmptyMode,
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupResourceClaim,
+    PodGroupResourceClaimStatus,
+    PodGroupSchedulingConstraints,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+    PodGroupStatus,
+    PodGroupTemplate,
+    PriorityClass,
+    TopologyConstraint,
+    TypedLocalObjectReference,
+    Workload,
+    WorkloadReference,
+    WorkloadSpec,
+)
+from moorage.api.scheduling.versions import KINDS, from_hub, to_hub
+
+__all__ = [
+    "API_VERSION",
+    "GROUP",
+    "KINDS",
+    "PROTECTION_FINALIZER",
+    "BasicSchedulingPolicy",
+    "CompositeGangSchedulingPolicy",
+    "CompositePodGroup",
+    "CompositePodGroupSchedulingPolicy",
+    "CompositePodGroupSpec",
+    "CompositePodGroupStatus",
+    "CompositePodGroupTemplate",
+    "DisruptionMode",
+    "EmptyMode",
+    "GangSchedulingPolicy",
+    "PodGroup",
+    "PodGroupResourceClaim",
+    "PodGroupResourceClaimStatus",
+    "PodGroupSchedulingConstraints",
+    "PodGroupSchedulingPolicy",
+    "PodGroupSpec",
+    "PodGroupStatus",
+    "PodGroupTemplate",
+    "PriorityClass",
+    "TopologyConstraint",
+    "TypedLocalObjectReference",
+    "Workload",
+    "WorkloadReference",
+    "WorkloadSpec",
+    "from_hub",
+    "to_hub",
+]

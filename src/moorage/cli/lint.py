@@ -1,0 +1,260 @@
+"""`moor lint`: find mistakes in claims, classes, slices and pods."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import click
+
+from moorage import __version__
+from moorage.cli import CONTEXT
+from moorage.cli.cluster_options import Sources, source_options
+from moorage.cli.collection import collect
+from moorage.cli.command_classes import files_argument
+from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
+from moorage.cli.output import REPORT_FORMATS, print_tree, report_options
+from moorage.cli.reports import Workspace, print_report
+from moorage.cli.terminal import coloured, echo, printable
+from moorage.insight.expressions.evaluation import compiler_for
+from moorage.insight.expressions.published_devices import PublishedDevices
+from moorage.insight.lint import (
+    KINDS,
+    RULE_IDS,
+    RULES,
+    Finding,
+    LintContext,
+    Needs,
+    ObjectIndex,
+    Severity,
+    lacking,
+    lint,
+)
+from moorage.insight.lint.subjects import LintObject
+from moorage.insight.messages import counted
+from moorage.insight.reports import CheckedObject, FindingLevel, FindingReport, ReportFinding
+from moorage.insight.reports.rules import lint_rules
+from moorage.validation.strategy import Context
+
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+
+
+def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+    if not is_wanted or context.resilient_parsing:
+        return
+    id_width = max(map(len, RULE_IDS))
+    for rule in RULES:
+        needs = f" (needs {rule.needs.value})" if rule.needs.value else ""
+        echo(f"{rule.id:{id_width}}  {rule.severity.value:7}  {rule.summary}{needs}")
+    context.exit()
+
+
+@click.command(
+    context_settings=CONTEXT,
+    epilog=(
+        "Exit status: 0 no errors or warnings, 1 errors or warnings, 2 usage error, 3 "
+        "an input could not be read."
+    ),
+)
+@click.option(
+    "--disable",
+    "disabled",
+    multiple=True,
+    type=click.Choice(RULE_IDS),
+    metavar="RULE",
+    help="Disable a rule. May be repeated.",
+)
+@click.option(
+    "--rules",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_rules,
+    help="List the rules and exit.",
+)
+@files_argument
+@report_options
+@source_options
+def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: str) -> None:
+    """Find mistakes in claims, classes, slices and pods.
+
+    Evaluates every CEL expression of claims, templates, classes and taint rules on the devices of
+    the ResourceSlices, as the scheduler would, and reports names that no device has, comparisons
+    that are never true, and reads that would abort scheduling. Checks slices as pools:
+    completeness, names, counters, capacity, attributes. Checks pods, and the pods of Deployments,
+    ReplicaSets, DaemonSets, StatefulSets and Jobs: claims, extended resources, groups.
+
+    With -f or [FILE|DIR]…, only their objects are checked, in the cluster of --on, --live and
+    --profile; without, the whole cluster is. Rules that need missing input, such as slices, are
+    skipped.
+
+    \b
+    moor lint -f claim.yaml --profile dgx-h100
+    moor lint -R -f manifests --live
+    kubectl get resourceslices,nodes -o yaml | moor lint -f -
+    moor lint --on cluster.yaml --disable never-true
+    """
+    given = LintInput.read(sources)
+    findings = lint(given.subjects, given.world, disabled=disabled)
+    if output in REPORT_FORMATS:
+        report = _report(findings, given, disabled)
+        print_report(report, output, "" if quiet else _summary(findings, given))
+    elif output == "json":
+        print_tree(_tree(findings, given))
+    else:
+        for finding in findings:
+            echo(_text(finding, given))
+        if not quiet:
+            echo(_summary(findings, given))
+    is_odd = any(finding.severity is not Severity.NOTE for finding in findings)
+    status = DOES_NOT_FIT if is_odd else FITS
+    sys.exit(UNREADABLE if given.unreadable else status)
+
+
+class LintInput(NamedTuple):
+    """The objects to lint, and the cluster around them."""
+
+    subjects: list[LintObject]  # of -f; without it, all of the cluster
+    world: LintContext
+    files: int | None  # with subjects; None if those are of the cluster
+    ignored: int  # objects among the subjects that no rule looks at
+    unreadable: list[str]
+    unwritten: set[str]  # sources whose objects have no line and column
+
+    @classmethod
+    def read(cls, sources: Sources) -> LintInput:
+        """Return the input of the command line."""
+        context, namespace = sources.context, sources.namespace
+        cluster = collect(sources.cluster, context, kinds=KINDS, namespace=namespace)
+        added = collect(sources.manifests, context, kinds=KINDS, namespace=namespace)
+        replaced = set(map(_key, added.objects))
+        objects = [each for each in cluster.objects if _key(each) not in replaced]
+        objects += added.objects
+        looked_at = added if sources.manifests else cluster
+        return cls(
+            subjects=looked_at.objects,
+            world=_world(objects, context),
+            files=added.files if sources.manifests else None,
+            ignored=looked_at.ignored,
+            unreadable=[*cluster.unreadable, *added.unreadable],
+            unwritten=cluster.unwritten | added.unwritten,
+        )
+
+
+def _key(found: LintObject) -> tuple[str, str]:
+    return found.kind.name, found.full_name
+
+
+def _world(objects: list[LintObject], context: Context) -> LintContext:
+    return LintContext(
+        PublishedDevices(
+            [each.stored for each in objects if each.stored is not None], names=context.extensions
+        ),
+        (each.value for each in objects if each.kind.name == "DeviceClass"),
+        compiler_for(context.gates, extensions=context.extensions),
+        ObjectIndex(objects, context),
+    )
+
+
+# --- printing -----------------------------------------------------------------------------
+
+
+def _text(finding: Finding, given: LintInput) -> str:
+    place = finding.source
+    if place not in given.unwritten:
+        place += f":{finding.line}:{finding.column}"
+    severity = coloured(finding.severity.value, _COLOURS[finding.severity])
+    first, *rest = map(printable, finding.message.splitlines())
+    subject = printable(f"{finding.kind} {finding.name}")
+    lines = [f"{printable(place)}: {severity}: {subject}: {first} [{finding.rule}]"]
+    lines += (f"    {line}" for line in (*rest, printable(finding.remedy)))
+    return "\n".join(lines)
+
+
+def _counts(findings: list[Finding]) -> Iterator[str]:
+    counts = Counter(finding.severity for finding in findings)
+    for severity in Severity:
+        yield counted(counts[severity], severity.value)
+
+
+def _summary(findings: list[Finding], given: LintInput) -> str:
+    objects = counted(len(given.subjects), "object")
+    where = "of the cluster" if given.files is None else f"in {counted(given.files, 'file')}"
+    against = counted(len(given.world.devices), "device")
+    text = f"{objects} {where} against {against}: {', '.join(_counts(findings))}"
+    if given.ignored:
+        text += f"\nnot looked at: {counted(given.ignored, 'object')} of other kinds, or of none"
+    unapplied = lacking(given.subjects, given.world)
+    if unapplied:
+        needed = {rule.needs for rule in unapplied}
+        absent = [f"no {needs.value}" for needs in Needs if needs in needed]
+        rules = counted(len(unapplied), "rule")
+        text += f"\n{_enumerated(absent)} given: {rules} not applied"
+    return text
+
+
+def _enumerated(texts: list[str]) -> str:
+    *most, last = texts
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _report(findings: list[Finding], given: LintInput, disabled: tuple[str, ...]) -> FindingReport:
+    """Return the report for a CI system: all checked objects, with their findings."""
+    workspace = Workspace.find()
+    found = defaultdict(list)
+    for finding in findings:
+        key = (finding.source, finding.kind, finding.name)
+        is_written = finding.source not in given.unwritten
+        position = (finding.line, finding.column) if is_written else ()
+        found[key].append(
+            ReportFinding(
+                rule=finding.rule,
+                level=FindingLevel(finding.severity.value),
+                place=workspace.place(finding.source, *position),
+                message=finding.message,
+                fix=finding.remedy,
+                field=finding.field,
+            )
+        )
+    objects = [workspace.unreadable(message) for message in given.unreadable]
+    for each in given.subjects:
+        source = each.document.source
+        position = () if source in given.unwritten else (each.document.line, 1)
+        about = tuple(found.pop((source, each.kind.name, each.full_name), ()))
+        place = workspace.place(source, *position)
+        objects.append(CheckedObject(f"{each.kind.name} {each.full_name}", place, about))
+    return FindingReport(
+        "lint",
+        __version__,
+        lint_rules(tuple(rule for rule in RULES if rule.id not in disabled)),
+        tuple(objects),
+        failing=frozenset((FindingLevel.ERROR, FindingLevel.WARNING)),
+    )
+
+
+def _tree(findings: list[Finding], given: LintInput) -> dict[str, Any]:
+    counts = Counter(finding.severity for finding in findings)
+    return {
+        "findings": [_finding_tree(finding, given) for finding in findings],
+        "unreadable": given.unreadable,
+        "summary": {
+            "files": given.files or 0,
+            "objects": len(given.subjects),
+            "devices": len(given.world.devices),
+            "classes": len(given.world.classes),
+            "objectsIgnored": given.ignored,
+            "errors": counts[Severity.ERROR],
+            "warnings": counts[Severity.WARNING],
+            "notes": counts[Severity.NOTE],
+            "rulesNotApplied": [rule.id for rule in lacking(given.subjects, given.world)],
+        },
+    }
+
+
+def _finding_tree(finding: Finding, given: LintInput) -> dict[str, Any]:
+    facts = finding._asdict()
+    if finding.source in given.unwritten:
+        del facts["line"], facts["column"]
+    return {"file": facts.pop("source"), **facts}

@@ -1,0 +1,355 @@
+"""`moor validate`: would an API server take these objects?"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from moorage import __version__
+from moorage.api.documents import CORE, KUBERNETES
+from moorage.api.gates import Gates
+from moorage.api.resource.v1 import ResourceSlice
+from moorage.api.timestamp import Timestamp
+from moorage.cli import CONTEXT
+from moorage.cli.command_classes import files_argument
+from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
+from moorage.cli.gate_options import gate_options
+from moorage.cli.output import REPORT_FORMATS, Progress, complain, print_tree, report_options
+from moorage.cli.reports import Workspace, print_report
+from moorage.cli.terminal import coloured, echo, printable, printable_message
+from moorage.insight.messages import Concern, counted, listed
+from moorage.insight.reports import CheckedObject, FindingLevel, FindingReport, ReportFinding
+from moorage.insight.reports.rules import VALIDATION_RULES, validation_rule
+from moorage.sources.cluster_sources import empty_concerns
+from moorage.sources.errors import UnreadableError
+from moorage.sources.inputs import (
+    DocumentPart,
+    Skipped,
+    find_sources,
+    skipped_concerns,
+)
+from moorage.validation.manifests import Finding, ManifestValidator, Severity, Verdict
+from moorage.validation.strategy import Context
+
+KINDS_SHOWN_MAX = 12
+
+
+@click.command(
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 all valid, 1 some invalid, 2 usage error, 3 an input could not be read.",
+)
+@files_argument
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    metavar="FILE|DIR|-",
+    help="Manifests to check: a YAML or JSON file, a directory, a tar or zip archive, or "
+    "- for standard input. May be repeated.",
+)
+@click.option("-R", "--recursive", is_flag=True, help="Process subdirectories recursively.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Reject unknown and duplicate fields, and everything that Kubernetes 1.37 does "
+    "not support.",
+)
+@click.option(
+    "--strict-kinds",
+    is_flag=True,
+    help="Reject objects of kinds that cannot be checked instead of skipping them.",
+)
+@report_options
+@gate_options
+def command(
+    filenames: tuple[str, ...],
+    recursive: bool,
+    strict: bool,
+    strict_kinds: bool,
+    quiet: bool,
+    output: str,
+    gates: Gates,
+) -> None:
+    """Validate objects as the API server of Kubernetes 1.37 does on create.
+
+    Reads the files of -f and [FILE|DIR]…, sets defaults, and applies Kubernetes' validation to
+    objects of built-in kinds in all their versions. Prints each error and warning with its file and
+    line, then a summary. Of JobSets and workloads of other well-known operators, checks the objects
+    that the operator would create. Other custom resources are counted but not checked.
+    Kustomizations and files of Helm charts are skipped with a note.
+
+    \b
+    moor validate -R -f manifests
+    moor validate claim.yaml pod.yaml
+    helm template chart | moor validate --strict -f -
+    """
+    if not filenames:
+        raise click.UsageError("nothing to check: give -f, or files")
+    now = Timestamp(datetime.now(UTC))
+    context = Context(gates=gates, now=now, extensions=not strict)
+    printer = _printer(output, quiet=quiet)
+    judge = ManifestValidator(context, strict=strict, foreign=not strict_kinds)
+    progress = Progress()
+    skipped: list[Skipped] = []
+    empty: list[str] = []
+    for part in _parts(filenames, printer, skipped, recursive=recursive):
+        printer.files += 1
+        skipped_before, found = len(skipped), False
+        try:
+            for document in part.documents(schema=KUBERNETES if strict else CORE, skipped=skipped):
+                found = True
+                verdict = judge.validate(document)
+                if verdict is not None:
+                    printer.verdict(verdict)
+                progress.tick(part.name)
+            if not found and len(skipped) == skipped_before:
+                empty.append(part.name)
+        except UnreadableError as error:
+            printer.unreadable(str(error))
+    for _, verdict in judge.remaining():
+        printer.verdict(verdict)
+    progress.clear()
+    printer.finish((*empty_concerns(empty), *skipped_concerns(skipped)))
+    sys.exit(printer.exit_status)
+
+
+def _printer(output: str, *, quiet: bool) -> _Printer:
+    if output in REPORT_FORMATS:
+        return _ReportPrinter(output, quiet=quiet)
+    return _JsonPrinter() if output == "json" else _TextPrinter(quiet=quiet)
+
+
+def _parts(
+    filenames: tuple[str, ...], printer: _Printer, skipped: list[Skipped], *, recursive: bool
+) -> Iterator[DocumentPart]:
+    """Yield everything to check; print what cannot be read."""
+    for name in filenames:
+        try:
+            for source in list(find_sources([name], recursive=recursive)):
+                try:
+                    yield from source.parts(skipped)
+                except UnreadableError as error:
+                    printer.unreadable(str(error))
+        except UnreadableError as error:
+            printer.unreadable(str(error))
+
+
+class _Printer:
+    """Counts verdicts; subclasses print them."""
+
+    def __init__(self) -> None:
+        self.accepted: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.foreign: Counter[str] = Counter()  # not checked, by kind and apiVersion
+        self.files = 0
+        self.warnings = 0
+        self.devices = 0
+        self.unreadable_count = 0
+
+    def verdict(self, verdict: Verdict) -> None:
+        if verdict.is_foreign:
+            self.foreign[f"{verdict.kind} ({verdict.api_version})"] += 1
+            return
+        counts = self.accepted if verdict.is_accepted else self.refused
+        counts[verdict.kind or "(no kind)"] += 1
+        self.warnings += sum(f.severity is Severity.WARNING for f in verdict.findings)
+        if isinstance(verdict.stored, ResourceSlice):
+            self.devices += len(verdict.stored.spec.devices or ())
+
+    def unreadable(self, message: str) -> None:  # noqa: ARG002
+        self.unreadable_count += 1
+
+    def finish(self, notes: Sequence[Concern]) -> None:
+        raise NotImplementedError
+
+    def summary(self) -> str:
+        """Return one line about everything."""
+        accepted, refused = self.accepted.total(), self.refused.total()
+        objects = accepted + refused + self.foreign.total()
+        checked = f"{counted(objects, 'object')} in {counted(self.files, 'file')}"
+        outcomes = f"{accepted} accepted, {refused} refused, {counted(self.warnings, 'warning')}"
+        if self.foreign:
+            outcomes += f", {self.foreign.total():,} not checked"
+        if self.unreadable_count:
+            outcomes += f", {counted(self.unreadable_count, 'source')} could not be read"
+        return f"{checked}: {outcomes}"
+
+    @property
+    def exit_status(self) -> int:
+        if self.unreadable_count:
+            return UNREADABLE
+        return DOES_NOT_FIT if self.refused.total() else FITS
+
+
+class _TextPrinter(_Printer):
+    """Prints `file:line:column: error: …` as findings come, and a table at the end."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        super().__init__()
+        self._quiet = quiet
+
+    def verdict(self, verdict: Verdict) -> None:
+        super().verdict(verdict)
+        for finding in verdict.findings:
+            echo(_finding_line(verdict, finding))
+
+    def unreadable(self, message: str) -> None:
+        super().unreadable(message)
+        complain(message)
+
+    def finish(self, notes: Sequence[Concern]) -> None:
+        for note in (*self._foreign_notes(), *notes):
+            echo(f"{coloured('note', 'cyan')}: {printable_message(str(note))}", err=True)
+        if self._quiet:
+            return
+        kinds = sorted({*self.accepted, *self.refused})
+        if kinds:
+            echo()
+            width = max(len(printable(kind)) for kind in kinds)
+            for kind in kinds:
+                echo(f"  {printable(kind):{width}}  {self._outcomes(kind)}")
+        echo(self.summary())
+
+    def _foreign_notes(self) -> Iterator[str]:
+        if self.foreign:
+            objects = f"{counted(self.foreign.total(), 'object')} of kinds that are not checked"
+            kinds = sorted(map(printable, self.foreign))
+            yield f"{objects}: {listed(kinds, shown_max=KINDS_SHOWN_MAX)}"
+
+    def _outcomes(self, kind: str) -> str:
+        parts = []
+        if self.accepted[kind]:
+            parts.append(f"{self.accepted[kind]} accepted")
+        if self.refused[kind]:
+            parts.append(f"{self.refused[kind]} refused")
+        text = ", ".join(parts)
+        if kind == "ResourceSlice" and self.devices:
+            text += f" ({counted(self.devices, 'device')})"
+        return text
+
+
+class _JsonPrinter(_Printer):
+    """Prints one JSON object when all is done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._objects: list[dict[str, Any]] = []
+        self._unreadable: list[str] = []
+
+    def verdict(self, verdict: Verdict) -> None:
+        super().verdict(verdict)
+        if not verdict.is_foreign:
+            self._objects.append(_as_json(verdict))
+
+    def unreadable(self, message: str) -> None:
+        super().unreadable(message)
+        self._unreadable.append(message)
+
+    def finish(self, notes: Sequence[Concern]) -> None:
+        report = {
+            "objects": self._objects,
+            "unreadable": self._unreadable,
+            "notChecked": dict(sorted(self.foreign.items())),
+            "skipped": list(map(str, notes)),
+            "summary": {
+                "files": self.files,
+                "accepted": self.accepted.total(),
+                "refused": self.refused.total(),
+                "notChecked": self.foreign.total(),
+                "warnings": self.warnings,
+            },
+        }
+        print_tree(report)
+
+
+class _ReportPrinter(_Printer):
+    """Prints a report for a CI system when all is done."""
+
+    def __init__(self, output: str, *, quiet: bool) -> None:
+        super().__init__()
+        self._output, self._quiet = output, quiet
+        self._workspace = Workspace.find()
+        self._objects: list[CheckedObject] = []
+
+    def verdict(self, verdict: Verdict) -> None:
+        super().verdict(verdict)
+        self._objects.append(_checked_object(verdict, self._workspace))
+
+    def unreadable(self, message: str) -> None:
+        super().unreadable(message)
+        self._objects.append(self._workspace.unreadable(message))
+
+    def finish(self, notes: Sequence[Concern]) -> None:
+        for note in notes:
+            echo(f"{coloured('note', 'cyan')}: {printable_message(str(note))}", err=True)
+        report = FindingReport(
+            "validate",
+            __version__,
+            VALIDATION_RULES,
+            tuple(self._objects),
+            failing=frozenset((FindingLevel.ERROR,)),
+        )
+        print_report(report, self._output, "" if self._quiet else self.summary())
+
+
+def _checked_object(verdict: Verdict, workspace: Workspace) -> CheckedObject:
+    name = " ".join(filter(None, (verdict.kind, _full_name(verdict))))
+    findings = (
+        ReportFinding(
+            rule=validation_rule(finding.type, is_error=finding.severity is Severity.ERROR),
+            level=FindingLevel(finding.severity.value),
+            place=workspace.place(verdict.source, finding.line, finding.column),
+            message=finding.message,
+            field=finding.field,
+        )
+        for finding in verdict.findings
+    )
+    place = workspace.place(verdict.source, verdict.line, 1)
+    skipped = f"{verdict.api_version} is not checked" if verdict.is_foreign else ""
+    return CheckedObject(name, place, tuple(findings), skipped)
+
+
+def _finding_line(verdict: Verdict, finding: Finding) -> str:
+    colour = "red" if finding.severity is Severity.ERROR else "yellow"
+    place = f"{verdict.source}:{finding.line}:{finding.column}"
+    subject = " ".join(part for part in (verdict.kind, _full_name(verdict)) if part)
+    about = f"{subject}: " if subject else ""
+    severity = coloured(finding.severity.value, colour)
+    return f"{printable(place)}: {severity}: {printable(about)}{printable_message(finding.message)}"
+
+
+def _full_name(verdict: Verdict) -> str:
+    if verdict.namespace and verdict.name:
+        return f"{verdict.namespace}/{verdict.name}"
+    return verdict.name
+
+
+def _as_json(verdict: Verdict) -> dict[str, Any]:
+    def of(severity: Severity) -> Iterable[dict[str, Any]]:
+        for finding in verdict.findings:
+            if finding.severity is severity:
+                facts = {"field": finding.field, "type": finding.type, "detail": finding.detail}
+                yield {
+                    "message": finding.message,
+                    "line": finding.line,
+                    "column": finding.column,
+                    **{name: fact for name, fact in facts.items() if fact},
+                }
+
+    return {
+        "file": verdict.source,
+        "line": verdict.line,
+        "apiVersion": verdict.api_version,
+        "kind": verdict.kind,
+        "namespace": verdict.namespace,
+        "name": verdict.name,
+        "accepted": verdict.is_accepted,
+        "errors": list(of(Severity.ERROR)),
+        "warnings": list(of(Severity.WARNING)),
+    }

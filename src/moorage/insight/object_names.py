@@ -1,0 +1,120 @@
+"""Names of objects as kubectl writes them, KIND/NAME, and finding the objects."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from moorage.api.scheduling import PodGroup
+from moorage.insight.errors import UnknownObjectError
+from moorage.insight.fit.replicas import Subject
+from moorage.insight.messages import full_name, listed
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.kit.similar_names import nearest
+
+# What may precede the slash, by kind.
+_WORDS = {
+    "Pod": "pod pods po",
+    "ResourceClaim": "claim resourceclaim resourceclaims",
+    "ResourceClaimTemplate": "template resourceclaimtemplate resourceclaimtemplates",
+    "Deployment": "deployment deployments deploy",
+    "ReplicaSet": "replicaset replicasets rs",
+    "StatefulSet": "statefulset statefulsets sts",
+    "DaemonSet": "daemonset daemonsets ds",
+    "Job": "job jobs",
+    "PodGroup": "podgroup podgroups",
+}
+KINDS = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+
+
+class ObjectName(NamedTuple):
+    """The kind and name of an object, with or without a namespace."""
+
+    kind: str
+    namespace: str  # empty: any
+    name: str
+
+    def is_in(self, namespace: str) -> bool:
+        """Return whether the object may be in a namespace."""
+        return self.namespace in ("", namespace)
+
+    def __str__(self) -> str:
+        if self.namespace:
+            return f"{self.kind} {self.namespace}/{self.name}"
+        return f"{self.kind} {self.name} in any namespace"
+
+
+def parse_object_name(text: str, *, namespace: str) -> ObjectName:
+    """Parse KIND/NAME, KIND/NAMESPACE/NAME or a pod's NAME; raise UnknownObjectError for others."""
+    kind, slash, name = text.partition("/")
+    if not slash:
+        kind, name = "pod", text
+    kind = kind.partition(".")[0]  # deployment.apps/train, as kubectl writes it
+    if kind.lower() not in KINDS:
+        near = nearest(kind.lower(), KINDS)
+        hint = f"; did you mean {near}?" if near else ""
+        raise UnknownObjectError(f"{text}: there is no kind {kind!r} here{hint}")
+    if "/" in name:
+        namespace, _, name = name.partition("/")
+    return ObjectName(KINDS[kind.lower()], namespace, name)
+
+
+def no_such(wanted: ObjectName, everything: Snapshot) -> UnknownObjectError:
+    """Return the error for an object that does not exist, with what may have been meant."""
+    objects: list[Subject | PodGroup] = [*_subjects(everything), *everything.groups]
+    for each in objects:
+        metadata = each.metadata
+        if (
+            metadata.name == wanted.name
+            and wanted.is_in(metadata.namespace)
+            and each.kind in _WORDS
+        ):
+            meant = f"{_WORDS[each.kind].partition(' ')[0]}/{metadata.name}"
+            return UnknownObjectError(f"there is no {wanted}; did you mean {meant}?")
+    names = sorted(full_name(each) for each in objects if each.kind == wanted.kind)
+    by_name = {name if wanted.namespace else name.partition("/")[2]: name for name in names}
+    text = f"{wanted.namespace}/{wanted.name}" if wanted.namespace else wanted.name
+    near = nearest(text, by_name)
+    if near is not None:
+        hint = f"; did you mean {by_name[near]}?"
+    else:
+        hint = f"; there is {listed(names)}" if names else f"; there is no {wanted.kind} at all"
+    return UnknownObjectError(f"there is no {wanted}{hint}")
+
+
+# --- what replicas are made from ------------------------------------------------------------------
+
+
+def find_subject(everything: Snapshot, text: str, *, namespace: str) -> Subject:
+    """Return the pod, controller, claim or template of a name, or raise UnknownObjectError."""
+    wanted = parse_object_name(text, namespace=namespace)
+    if wanted.kind == "PodGroup":
+        fact = f"{text}: replicas are counted of pods and claims, not of groups"
+        raise UnknownObjectError(fact)
+    for each in _subjects(everything):
+        if each.kind == wanted.kind and full_name(each) == f"{wanted.namespace}/{wanted.name}":
+            return each
+    raise no_such(wanted, everything)
+
+
+def _subjects(everything: Snapshot) -> list[Subject]:
+    return [
+        *everything.pods,
+        *everything.controllers,
+        *everything.claims,
+        *everything.templates,
+    ]
+
+
+def only_subject(manifests: Snapshot) -> Subject:
+    """Return the only workload of the manifests, or else the only claim."""
+    of_pods: list[Subject] = [*manifests.controllers, *manifests.pods]
+    of_claims: list[Subject] = [*manifests.templates, *manifests.claims]
+    found = of_pods or of_claims
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UnknownObjectError(
+            "name what should fit, KIND/NAME: there is no pod or claim among the manifests"
+        )
+    names = listed([f"{each.kind.lower()}/{each.metadata.name}" for each in found])
+    raise UnknownObjectError(f"name what should fit, KIND/NAME: there is {names}")

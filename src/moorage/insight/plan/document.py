@@ -1,0 +1,57 @@
+"""A plan as `moor plan -o json` prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from moorage.insight.explain.pods import kubernetes_writes
+from moorage.insight.messages import counted
+from moorage.insight.plan.arrival_orders import BetterOrder
+from moorage.insight.plan.placements import Placement, chosen_results, placement_of
+from moorage.insight.plan.planner import Plan, Result
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.scheduler.scheduling_cycle import Pending
+
+
+def shown_results(plan: Plan, manifests: Snapshot) -> tuple[Result, ...]:
+    """Return the results for pods of the manifests, or all results if there are no manifests."""
+    if not any(manifests.objects()):
+        return plan.results
+    return tuple(chosen_results(plan.results, manifests))
+
+
+def shown_placement(result: Result, plan: Plan) -> Placement:
+    """Return the result for a pod, with Kubernetes' message if its scheduler writes none."""
+    placement = placement_of(result)
+    if isinstance(result, Pending) and not result.message:
+        written = kubernetes_writes(plan.before, plan.cluster.features.claims, result)
+        return replace(placement, written=written)
+    return placement
+
+
+def plan_tree(
+    placements: Sequence[Placement], nodes: int, better: BetterOrder | None = None
+) -> dict[str, Any]:
+    """Return placements, the number of nodes, and an order of arrival that would place more."""
+    order = {"placed": better.placed, "pods": list(better.arrival)} if better is not None else None
+    return {
+        "pods": msgspec.to_builtins(placements),
+        "summary": {
+            "placed": sum(each.node is not None for each in placements),
+            "pending": sum(each.node is None for each in placements),
+            "nodes": nodes,
+        },
+        **({"betterOrder": order} if order is not None else {}),
+    }
+
+
+def nothing_text(plan: Plan) -> str:
+    """Return why a plan has no pods."""
+    with_nodes = sum(bool(pod.spec.node_name) for pod in plan.before.pods)
+    if with_nodes:
+        return f"Nothing to plan: none of {counted(with_nodes, 'pod')} waits for a node."
+    return "Nothing to plan: there are no pods, and nothing that makes any."

@@ -1,0 +1,324 @@
+"""Where every pod of a snapshot would go, and which devices its claims would get.
+
+    snapshot ─ completed: pods, priorities, claims ─ cluster ─ queue ─ scheduling cycles ─ Plan
+
+The cycle is the scheduler's own. Pods come by priority and then by age; those of a pod group come
+together. New pods that were given come before those that controllers create, as they do when all is
+applied at once, each in the order of the files. Pods that wait for others are tried again once
+these have a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from moorage.api.core.pod import Pod
+from moorage.api.scheduling import PodGroup
+from moorage.claims.pod_claims import group_name
+from moorage.controllers.pod_control import is_active
+from moorage.insight.messages import Concern, full_name
+from moorage.insight.plan.decisions import Refusals, decide
+from moorage.insight.plan.evaluation_limit import EvaluationLimit
+from moorage.insight.snapshot.completion import Completed, complete
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.diagnosis import FitDiagnosis
+from moorage.scheduler.features import Features
+from moorage.scheduler.framework import Unschedulable
+from moorage.scheduler.group_forest import GROUP, AnyGroup, GroupKey
+from moorage.scheduler.pod_groups import Gang, schedule_group, unit_of, unready
+from moorage.scheduler.pod_signature import ReadingSettings
+from moorage.scheduler.profiles import profiles_of
+from moorage.scheduler.reservation import IdSource, Reservation, reserve
+from moorage.scheduler.scheduling_cycle import Pending, Placed
+from moorage.validation.strategy import Context
+
+Result = Reservation | Pending
+Progress = Callable[[int, int], None]  # (done, total)
+QUOTA: Final = "ResourceQuota"
+
+
+class Plan(Struct, frozen=True):
+    """What happens to every pod that had no node."""
+
+    before: Snapshot  # completed, before any decision
+    results: tuple[Result, ...]  # in the order of the snapshot's pods
+    concerns: tuple[Concern, ...]
+    make_cluster: Callable[[], Cluster]  # the same one each time
+    over_quota: Mapping[str, str] = {}  # by the full name of a pod: what a quota refuses, and why
+    limit: EvaluationLimit | None = None  # of its expressions; also for those who explain it
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster with all placed pods; if none had to be placed, it is made when asked for."""
+        return self.make_cluster()
+
+    @property
+    def placed(self) -> tuple[Reservation, ...]:
+        """The pods that get a node."""
+        return tuple(each for each in self.results if isinstance(each, Reservation))
+
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        """The pods that get no node."""
+        return tuple(each for each in self.results if isinstance(each, Pending))
+
+    @property
+    def after(self) -> Snapshot:
+        """The snapshot with every decision applied."""
+        return self.before.with_objects(
+            [claim for each in self.placed for claim in each.claims]
+            + [each.pod for each in self.placed]
+        )
+
+
+def unwatched(done: int, total: int) -> None:
+    """Report progress to nobody."""
+
+
+def plan(
+    snapshot: Snapshot,
+    context: Context,
+    *,
+    progress: Progress = unwatched,
+    limit: EvaluationLimit | None = None,
+) -> Plan:
+    """Return where the pods of a snapshot would go, or raise TooManyPodsError."""
+    return plan_completed(complete(snapshot, context), context, progress=progress, limit=limit)
+
+
+def plan_completed(
+    completed: Completed,
+    context: Context,
+    *,
+    left_out: Collection[str] = (),
+    arrival: Sequence[str] = (),
+    progress: Progress = unwatched,
+    limit: EvaluationLimit | None = None,
+    kept: Cluster | None = None,
+) -> Plan:
+    """Return where pods would go, except those left out by full name.
+
+    `arrival` has the full names of pods in order of arrival, if that is not the usual one; `kept`
+    is the cluster of the snapshot if there is one, and gets the placed pods.
+    """
+    before = completed.snapshot
+
+    @cache
+    def cluster() -> Cluster:
+        made = _cluster_of(before, context) if kept is None else kept
+        return made if limit is None else limit.watch(made)
+
+    waiting = [pod for pod in before.pods if _is_waiting(pod) and full_name(pod) not in left_out]
+    over_quota = completed.over_quota
+    admitted = [pod for pod in waiting if full_name(pod) not in over_quota]
+    results: dict[str, Result] = {}
+    if admitted:
+        planner = _Planner(cluster(), before, progress, len(admitted), limit)
+        results = planner.run(_arranged(admitted, arrival))
+    results |= {
+        name: _refused(cluster(), pod, over_quota[name])
+        for pod in waiting
+        if (name := full_name(pod)) in over_quota
+    }
+    ordered = tuple(results[full_name(pod)] for pod in waiting)
+    return Plan(before, ordered, completed.concerns, cluster, over_quota, limit)
+
+
+def _refused(cluster: Cluster, pod: Pod, reason: str) -> Pending:
+    """Return that a quota refuses the pod or its claim; the scheduler has no message then."""
+    status = Unschedulable(QUOTA, (reason,))
+    diagnosis = FitDiagnosis(len(cluster.snapshot.nodes), pre_filter_status=status)
+    return Pending(pod, diagnosis, reason=reason, message="")
+
+
+def _arranged(pods: list[Pod], arrival: Sequence[str]) -> list[Pod]:
+    place = {name: number for number, name in enumerate(arrival)}
+    return sorted(pods, key=lambda pod: place.get(full_name(pod), len(place)))
+
+
+def _is_waiting(pod: Pod) -> bool:
+    return not pod.spec.node_name and is_active(pod)
+
+
+def _cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
+    cluster = Cluster(
+        Features.of(context.gates),
+        settings=ReadingSettings(runtimes=frozenset(r.metadata.name for r in snapshot.runtimes)),
+        profiles=profiles_of(context.scheduler, context.gates),
+        now=context.now.instant,
+        extensions=context.extensions,
+    )
+    for namespace in snapshot.namespaces:
+        cluster.snapshot.put_namespace(namespace.metadata.name, namespace.metadata.labels)
+    for node in snapshot.nodes:
+        cluster.put_node(node)
+    cluster.volumes.is_followed = cluster.volumes.makes_claims = True
+    for kind in (snapshot.storage_classes, snapshot.volumes, snapshot.volume_claims):
+        for value in kind:
+            cluster.volumes.put(value)
+    for device_class in snapshot.classes:
+        cluster.put_class(device_class)
+    for rule in snapshot.taint_rules:
+        cluster.put_taint_rule(rule)
+    for slice_ in snapshot.slices:
+        cluster.put_slice(slice_)
+    for claim in snapshot.claims:
+        cluster.put_claim(claim)
+    for composite in snapshot.composite_groups:
+        cluster.put_group(composite)
+    for group in snapshot.groups:
+        cluster.put_group(group)
+    for spreader in snapshot.spreaders():
+        cluster.default_selectors.put(spreader)
+    for budget in snapshot.budgets:
+        cluster.disruption_budgets.put(budget)
+    for pod in snapshot.pods:
+        cluster.put_pod(pod)
+    return cluster
+
+
+def new_names(cluster: Cluster) -> IdSource:
+    """Return a source of share ids and claim names: the same for the same cluster."""
+    numbers = iter(range(1, 10**12))
+    taken = {name for _, name in cluster.claims}
+
+    def share_id() -> str:
+        return f"00000000-0000-4000-8000-{next(numbers):012x}"
+
+    def name(prefix: str) -> str:
+        found = next(each for n in range(10**9) if (each := f"{prefix}{n}") not in taken)
+        taken.add(found)
+        return found
+
+    return IdSource(share_id, name)
+
+
+# --- the queue --------------------------------------------------------------------------
+
+
+class _Item(NamedTuple):
+    order: tuple[int, str, int]
+    pods: tuple[Pod, ...]
+    root: GroupKey | None = None  # of the groups that the pods are of
+
+
+class _Planner:
+    def __init__(
+        self,
+        cluster: Cluster,
+        snapshot: Snapshot,
+        progress: Progress,
+        total: int,
+        limit: EvaluationLimit | None,
+    ) -> None:
+        self._cluster = cluster
+        self._limit = limit
+        self._fresh = new_names(cluster)
+        self._progress = progress
+        self._total = total
+        self._results: dict[str, Result] = {}
+        self._refusals = Refusals(cluster)
+        self._members: dict[GroupKey, list[Pod]] = {}
+        if cluster.features.pod_groups:
+            for pod in snapshot.pods:
+                if (key := self._group_of(pod)) is not None and is_active(pod):
+                    self._members.setdefault(key, []).append(pod)
+
+    def run(self, waiting: list[Pod]) -> dict[str, Result]:
+        """Return what happens to each pod, by full name."""
+        queue = sorted(self._items(waiting), key=lambda item: item.order)
+        while queue:
+            for item in queue:
+                self._take(item)
+            again = [item for item in queue if self._may_fit_later(item)]
+            if len(again) == len(queue):
+                break
+            queue = again
+        return self._results
+
+    def _items(self, waiting: list[Pod]) -> Iterator[_Item]:
+        grouped: dict[GroupKey, list[Pod]] = {}
+        forest = self._cluster.forest
+        for number, pod in enumerate(waiting):
+            key = self._group_of(pod)
+            if key is None or forest.get(key) is None:
+                yield _Item(standing(pod, number), (pod,))
+            else:
+                grouped.setdefault(forest.root_of(key), []).append(pod)
+        for root, pods in grouped.items():
+            group = forest.get(root)
+            order = standing(pods[0] if group is None else group, waiting.index(pods[0]))
+            yield _Item(order, tuple(pods), root)
+
+    def _take(self, item: _Item) -> None:
+        results: Iterable[Result]
+        if self._limit is not None:
+            self._limit.begin()
+        if item.root is not None:
+            results = self._schedule_groups(item, item.root)
+        else:
+            results = [self._decided(item.pods[0])]
+        for result in results:
+            self._results[full_name(result.pod)] = result
+            if isinstance(result, Reservation):
+                self._refusals.forget()
+        self._progress(len(self._results), self._total)
+
+    def _decided(self, pod: Pod) -> Result:
+        known = self._refusals.like(pod)
+        if known is not None:
+            return known
+        outcome = decide(self._cluster, pod)
+        if isinstance(outcome, Placed):
+            return reserve(self._cluster, outcome, self._fresh)
+        self._refusals.remember(outcome)
+        return outcome
+
+    def _schedule_groups(self, item: _Item, root: GroupKey) -> Iterable[Result]:
+        unit = unit_of(self._cluster, root, lambda group: self._gang(group, item.pods))
+        if unit is None:
+            text = f"waiting for composite pod group {root[2]} to exist"
+            return [unready(self._cluster, pod, text) for pod in item.pods]
+        return schedule_group(self._cluster, unit, self._fresh)
+
+    def _gang(self, group: PodGroup, pods: tuple[Pod, ...]) -> Gang:
+        metadata = group.metadata
+        key = (GROUP, metadata.namespace, metadata.name)
+        members = self._members.get(key, [])
+        nodes = {full_name(pod): node for pod in members if (node := self._node_of(pod))}
+        own = [pod for pod in pods if self._group_of(pod) == key and full_name(pod) not in nodes]
+        return Gang(
+            group,
+            tuple(own),
+            scheduled=len(nodes),
+            existing=len(members),
+            nodes=tuple(nodes.values()),
+            placed=tuple(pod for pod in members if full_name(pod) in nodes),
+        )
+
+    def _node_of(self, pod: Pod) -> str:
+        result = self._results.get(full_name(pod))
+        return result.node if isinstance(result, Reservation) else pod.spec.node_name
+
+    def _may_fit_later(self, item: _Item) -> bool:
+        """Return whether pods placed since may help: affinity and spreading depend on others."""
+        pending = [p for p in item.pods if isinstance(self._results[full_name(p)], Pending)]
+        shapes = [self._cluster.signature(pod) for pod in pending]
+        return any(
+            shape.affinity_terms.affinity or shape.spread_constraints.hard for shape in shapes
+        )
+
+    def _group_of(self, pod: Pod) -> GroupKey | None:
+        name = group_name(pod) if self._cluster.features.pod_groups else None
+        return None if name is None else (GROUP, pod.metadata.namespace, name)
+
+
+def standing(value: Pod | AnyGroup, number: int) -> tuple[int, str, int]:
+    """Return the position in the queue: by priority, then age, then order of arrival."""
+    created = value.metadata.creation_timestamp
+    return -(value.spec.priority or 0), "9" if created is None else str(created), number

@@ -1,0 +1,87 @@
+"""The cluster and the manifests that commands and the library answer questions about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from moorage.api.gates import Gate, Gates
+from moorage.hardware.attributes import NumaNodeForm
+from moorage.insight.messages import Concern
+from moorage.insight.snapshot.builder import SnapshotBuilder
+from moorage.insight.snapshot.consistency import check_consistency
+from moorage.insight.snapshot.snapshot import Snapshot, overlay
+from moorage.insight.snapshot.written_objects import DroppedFields, RefusedObject, WrittenDocument
+from moorage.sources.cluster_sources import ClusterSource, give_all, unwatched
+from moorage.validation.strategy import Context
+
+
+class GivenCluster(Struct, frozen=True):
+    """A cluster, and manifests to plan or to inspect.
+
+    cluster     objects of dumps, running clusters and profiles
+    manifests   objects of manifests, as the cluster would store them
+    warnings    about any of them
+    refused     what an API server would reject, with places
+    unreadable  what could not be read
+    context     gates, time and extensions
+    """
+
+    cluster: Snapshot
+    manifests: Snapshot
+    warnings: tuple[Concern, ...]
+    refused: tuple[str, ...]
+    unreadable: tuple[str, ...]
+    context: Context
+    namespace: str = "default"
+    documents: tuple[WrittenDocument, ...] = ()  # of the manifests
+    refused_objects: tuple[RefusedObject, ...] = ()
+    dropped_fields: tuple[DroppedFields, ...] = ()
+    unread: dict[str, tuple[str, ...]] = {}  # kinds that may be read in these namespaces only
+
+    @property
+    def everything(self) -> Snapshot:
+        """The cluster together with the manifests."""
+        return self.cluster.with_objects(self.manifests.objects())
+
+
+def read_given(
+    *,
+    cluster: Iterable[ClusterSource],
+    manifests: Iterable[ClusterSource],
+    context: Context,
+    namespace: str = "default",
+    on_object: Callable[[str], None] = unwatched,
+) -> GivenCluster:
+    """Return the content of the sources, or raise ProfileError for an unknown profile."""
+    builder = SnapshotBuilder(context, namespace=namespace, is_cluster=True)
+    base = give_all(cluster, builder, on_object)
+    of_cluster = base.snapshot()
+    builder = SnapshotBuilder(context, namespace=namespace, known=of_cluster.namespaces)
+    added = give_all(manifests, builder, on_object)
+    of_manifests, overlaid = overlay(of_cluster, added.snapshot())
+    everything = of_cluster.with_objects(of_manifests.objects())
+    inconsistent = check_consistency(everything, base.unread)
+    warnings = (*base.concerns(), *added.concerns(), *overlaid, *inconsistent)
+    return GivenCluster(
+        cluster=of_cluster,
+        manifests=of_manifests,
+        warnings=warnings,
+        refused=(*base.refused, *added.refused),
+        unreadable=(*base.unreadable, *added.unreadable),
+        context=context,
+        namespace=namespace,
+        documents=tuple(added.written()),
+        refused_objects=(*base.refused_objects, *added.refused_objects),
+        dropped_fields=(*base.dropped_fields, *added.dropped_fields),
+        unread=base.unread,
+    )
+
+
+def numa_form_problem(form: NumaNodeForm, gates: Gates) -> str | None:
+    """Return why an API server would reject slices with this form of numaNode, if it would."""
+    gate = Gate.DRA_LIST_TYPE_ATTRIBUTES
+    if form is not NumaNodeForm.LIST or gates.enabled(gate):
+        return None
+    return f"feature gate {gate} is off; without it, attributes cannot be lists"

@@ -1,0 +1,78 @@
+"""Runs questions in worker threads: a few at a time, users in turn, each with a deadline.
+
+A user has one thread at a time, so that somebody else's next question has another one. A thread
+cannot be stopped. So what takes time has limits of its own, and whoever asks is answered at the
+deadline; until the thread is done, it counts as busy. A question whose turn has not come by then is
+not asked any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+from moorage.apiserver.worker_threads import Turns
+from moorage.web.errors import BusyError, DeadlineError
+
+T = TypeVar("T")
+THREADS: Final = 2
+WAITING_MAX: Final = 32
+EACH_MAX: Final = 4  # of one user, including waiting questions
+DEADLINE_S: Final = 20.0
+
+
+class Asking:
+    """Answers questions outside the event loop."""
+
+    def __init__(self, *, deadline_s: float = DEADLINE_S, threads: int = THREADS) -> None:
+        self._deadline_s = deadline_s
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="page")
+        self._turns = Turns(threads)
+        self._asked: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def busy(self) -> int:
+        """How many questions wait or are under way."""
+        return self._asked.total()
+
+    async def answer(self, user: str, question: Callable[[], T]) -> T:
+        """Return the answer to a question, or raise BusyError or DeadlineError."""
+        if self._asked[user] >= EACH_MAX or self._asked.total() >= WAITING_MAX:
+            raise BusyError("Too many questions are in progress; try again in a moment.")
+        self._asked[user] += 1
+        begun = asyncio.Event()
+        task = asyncio.create_task(self._run(user, question, begun))
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._done(user, done))
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                return await asyncio.shield(task)
+        except TimeoutError:
+            text = f"No answer within {self._deadline_s:g} s."
+            raise DeadlineError(text) from None
+        finally:
+            if not begun.is_set():
+                task.cancel()
+
+    async def _run(self, user: str, question: Callable[[], T], begun: asyncio.Event) -> T:
+        async with self._turns.turn(user):
+            begun.set()
+            return await asyncio.get_running_loop().run_in_executor(self._pool, question)
+
+    def _done(self, user: str, task: asyncio.Task[T]) -> None:
+        self._tasks.discard(task)
+        self._asked[user] -= 1
+        if not self._asked[user]:
+            del self._asked[user]
+        if not task.cancelled():
+            task.exception()  # whoever asked may be gone
+
+    def close(self) -> None:
+        """Take no more questions."""
+        for each in self._tasks:
+            each.cancel()
+        self._pool.shutdown(wait=False, cancel_futures=True)
