@@ -1,9 +1,13 @@
 """Measures of the code base: `python3 dev.py check` prints them and fails where a budget is broken.
 
-modules       files under src/moorage
-single use    modules of fewer than 60 lines that only one other module imports, and that stand
-              alone for no reason listed in REASONS
-shared names  public class names that more than two packages define
+modules, lines  what is written by hand under src/moorage, per package and in total
+single use      modules of fewer than 60 lines that only one other module imports, and that stand
+                alone for no reason listed in REASONS
+shared names    public class names that several modules or packages define
+
+A budget is a ceiling. Whoever makes a figure smaller lowers its budget in the same commit; a
+feature that needs room raises the line of its package, and the commit says why. No budget is
+ever taken out.
 """
 
 from __future__ import annotations
@@ -19,9 +23,45 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src"
 
-MODULE_LINES_MAX = 400
+MODULE_LINES_MAX = 700
 FUNCTION_LINES_MAX = 60
 SMALL_MODULE_LINES = 60
+
+
+class Size(NamedTuple):
+    """How large a part of the sources may be."""
+
+    lines: int
+    modules: int
+
+
+TOTAL = Size(220_803, 1_118)
+PACKAGES = {
+    "": Size(99, 1),
+    "allocator": Size(6_630, 30),
+    "api": Size(17_900, 107),
+    "apiserver": Size(29_361, 145),
+    "cel": Size(14_605, 57),
+    "claims": Size(3_193, 14),
+    "cli": Size(11_232, 65),
+    "client": Size(4_487, 23),
+    "cluster": Size(4_880, 28),
+    "controllers": Size(9_278, 41),
+    "driver": Size(3_949, 18),
+    "drivers": Size(2_436, 13),
+    "hardware": Size(2_607, 18),
+    "insight": Size(34_989, 179),
+    "kit": Size(2_959, 25),
+    "library": Size(1_828, 10),
+    "node": Size(17_537, 78),
+    "scheduler": Size(13_397, 67),
+    "sources": Size(1_160, 10),
+    "store": Size(3_949, 21),
+    "testing": Size(2_833, 15),
+    "validation": Size(25_770, 113),
+    "web": Size(5_441, 37),
+    "wire": Size(283, 3),
+}
 
 # Modules that stand alone although they are small and one module imports them.
 REASONS: dict[str, str] = {
@@ -48,17 +88,17 @@ class Module(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A figure, its budget if it has one, and what goes beyond it."""
+    """A figure, its budget, and what goes beyond it."""
 
     title: str
     figure: int
-    budget: int | None = None
+    budget: int
     offenders: tuple[str, ...] = ()
 
     @property
     def is_kept(self) -> bool:
         """Whether the figure is within its budget."""
-        return self.budget is None or self.figure <= self.budget
+        return self.figure <= self.budget
 
 
 def read_modules(sources: Path = SOURCES) -> list[Module]:
@@ -152,9 +192,7 @@ def measures(root: Path = ROOT) -> list[Measure]:
     in_modules = _shared(modules, by_package=False)
     in_packages = _shared(modules, by_package=True)
     return [
-        # These two grow with the product; what keeps a module a concept is below.
-        Measure("modules in src", len(modules)),
-        Measure("lines in src", sum(module.lines for module in modules)),
+        *_sizes(modules),
         Measure(f"modules over {MODULE_LINES_MAX} lines", len(long), 0, long),
         Measure(f"functions over {FUNCTION_LINES_MAX} lines", len(functions), 0, functions),
         Measure("small modules with one importer", len(small), 0, small),
@@ -164,6 +202,16 @@ def measures(root: Path = ROOT) -> list[Measure]:
         Measure("files of a gated Device field", _steps(root, "Add a Device field"), 12),
         Measure("files of a scheduler filter", _steps(root, "Add a scheduler filter"), 3),
     ]
+
+
+def _sizes(modules: list[Module]) -> Iterator[Measure]:
+    yield Measure("lines in src", sum(module.lines for module in modules), TOTAL.lines)
+    yield Measure("modules in src", len(modules), TOTAL.modules)
+    for package in sorted({module.package for module in modules}):
+        within = [module for module in modules if module.package == package]
+        name, budget = package or "moorage itself", PACKAGES.get(package, Size(0, 0))
+        yield Measure(f"lines in {name}", sum(module.lines for module in within), budget.lines)
+        yield Measure(f"modules in {name}", len(within), budget.modules)
 
 
 def _steps(root: Path, title: str) -> int:
@@ -178,8 +226,7 @@ def main() -> int:
     found = measures()
     for measure in found:
         mark = " " if measure.is_kept else "!"
-        budget = "" if measure.budget is None else f" of {measure.budget:,}"
-        print(f"{mark} {measure.title:<42}{measure.figure:>9,}{budget}")
+        print(f"{mark} {measure.title:<42}{measure.figure:>9,} of {measure.budget:,}")
         if not measure.is_kept:
             print("".join(f"    {offender}\n" for offender in measure.offenders), end="")
     return 0 if all(measure.is_kept for measure in found) else 1
