@@ -46,6 +46,7 @@ class Rig:
         self.elapsed_s = 0.0
         self.clock: Callable[[], float] = lambda: self.elapsed_s  # while the scheduler computes
         self.trouble: Trouble = lambda _: None
+        self.hears_first = False  # the watch reports a write before its response arrives
         self.scheduler = LiveScheduler(
             config or SchedulerConfig(), fresh_names(), elapsed=lambda: self.clock(), **more
         )
@@ -85,7 +86,10 @@ class Rig:
         if not self._requests:
             return False
         request = self._requests.popleft()
-        self.scheduler.answer(request, self._carry_out(request.effect), self.now)
+        result = self._carry_out(request.effect)
+        while self.hears_first and self.hear():
+            pass
+        self.scheduler.answer(request, result, self.now)
         return True
 
     def _carry_out(self, ask: ReadObject | Write) -> EffectResult:

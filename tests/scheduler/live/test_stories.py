@@ -18,7 +18,7 @@ from moorage.api.core.pod import Pod
 from moorage.api.meta import ObjectMeta
 from moorage.api.resource.v1 import ResourceClaim, ResourceClaimStatus
 from moorage.api.scheduling import PodGroup
-from moorage.client.writes import Delete, Patch, Update
+from moorage.client.writes import Create, Delete, Patch, Update
 from moorage.kit.bulkhead import Fault
 from moorage.scheduler import scheduling_cycle
 from moorage.scheduler.cluster import Cluster
@@ -175,14 +175,55 @@ def test_devices_that_take_too_long_are_given_back() -> None:
     assert any("deallocation of ResourceClaim completed" in each for each in said)
 
 
-def test_a_pod_that_is_deleted_while_it_waits_gives_its_claim_back() -> None:
+@pytest.mark.parametrize("hears_first", [False, True], ids=["answer first", "watch first"])
+def test_a_pod_that_is_deleted_while_it_waits_gives_its_devices_back(hears_first: bool) -> None:
     made = server(claim("c"), user("p", "c"), **FABRIC)
     rig = Rig(made)
+    rig.hears_first = hears_first
     rig.run()
     made.delete(made.get(Pod, "p"))
     rig.run()
-    assert rig.claim("c").status.reserved_for == ()
+    assert rig.claim("c").status == ResourceClaimStatus()
     rig.check()
+
+
+def test_a_pod_deleted_at_any_moment_after_a_restart_leaves_no_devices_to_nobody() -> None:
+    """What is still reserved for the pod, the claim controller takes back."""
+    for steps in range(40):
+        made = server(claim("c"), user("p", "c"), **FABRIC)
+        config = SchedulerConfig((Profile(binding_timeout_s=12),))
+        Rig(made, config).run()
+        made.forget_watchers()
+        rig = Rig(made, config)
+        rig.hears_first = True
+        rig.elapsed_s = 30  # past the timeout
+        for _ in range(steps):
+            rig.elapsed_s += 0.1
+            rig.hear() or rig.decide() or rig.write()
+        made.delete(made.get(Pod, "p"))
+        rig.run(for_s=30)
+        found = rig.claim("c").status
+        assert bool(found.reserved_for) == (found.allocation is not None), steps
+
+
+def test_devices_that_others_allocated_stay_when_their_pod_is_not_bound() -> None:
+    """They are not the scheduler's to take back: it wrote only the reservation."""
+    ready = claim("c", has=[("node-1", "gpu-0")], at=only_on("node-1"), reserved=["q"])
+    made = server(ready, user("p", "c"))
+    rig = Rig(made)
+    rig.hears_first = True
+    rig.trouble = lambda write: (
+        (ServerError(403, "Forbidden", "you may not"), False) if isinstance(write, Create) else None
+    )
+    while [each.name for each in rig.claim("c").status.reserved_for] != ["q", "p"]:
+        assert rig.hear() or rig.decide() or rig.write()
+    found = rig.claim("c")
+    made.put(
+        replace(found, status=replace(found.status, reserved_for=found.status.reserved_for[1:]))
+    )
+    while rig.claim("c").status.reserved_for:
+        assert rig.hear() or rig.decide() or rig.write()
+    assert rig.claim("c").status.allocation is not None
 
 
 def test_pods_that_wait_for_devices_keep_nobody_from_being_bound() -> None:

@@ -143,15 +143,25 @@ class ClaimAssumeCache:
         """Return the devices that a write of ours gave to a claim, if it still has them."""
         return self._allocated.get(key)
 
-    def record_write(self, claim: ResourceClaim) -> None:
-        """Record that a write of ours reserved a claim for those who wait, perhaps with devices."""
+    def record_write(self, base: ResourceClaim, claim: ResourceClaim) -> None:
+        """Record that a write of ours reserved a claim for those who wait, perhaps with devices.
+
+        The devices are ours if the version that the write was made from had none. What is stored
+        now does not tell: the watch has nearly always reported the write before its response.
+        """
         key, reserved = claim_key(claim), {*claim.status.reserved_for}
-        stored = self.stored.get(key)
-        if (stored is None or stored.status.allocation is None) and claim.status.allocation:
+        if base.status.allocation is None and claim.status.allocation and self._has_still(claim):
             self._allocated[key] = claim.status.allocation
         waiting = self._waiting.get(key, {})
         pods = [pod for pod, consumer in waiting.items() if consumer in reserved]
         self._ours.setdefault(key, set()).update(pods)
+
+    def _has_still(self, claim: ResourceClaim) -> bool:
+        """Return whether no newer version is known to have other devices than a claim."""
+        stored = self.stored.get(claim_key(claim))
+        if stored is None or is_newer(claim, stored):
+            return claim.metadata.uid not in self._deleted_uids
+        return stored.status.allocation == claim.status.allocation
 
     def consumers(
         self, claim: ResourceClaim, first: ResourceClaimConsumerReference

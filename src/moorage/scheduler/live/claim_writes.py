@@ -81,7 +81,7 @@ def allocate(
             match result:
                 case EffectDone(value=value):
                     if is_status:
-                        store.claims.record_write(value)
+                        store.claims.record_write(stored, value)
                     store.put_claim(value)
                 case EffectRefused(reason=reason) if reason in (CONFLICT, NOT_FOUND):
                     # Perhaps by an earlier try of ours without a response; or by others.
