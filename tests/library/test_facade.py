@@ -303,6 +303,23 @@ def test_a_world_and_its_devices_can_be_sent_to_another_process(world: moorage.W
         assert pickle.loads(pickle.dumps(each)) == each
 
 
+def test_plans_and_explanations_can_be_pickled_and_go_on_answering(world: moorage.World) -> None:
+    plan = world.plan()
+    unasked = pickle.loads(pickle.dumps(plan))  # before anybody asked it anything
+    explained = plan.pending[0].explain()
+    assert unasked == plan
+    assert unasked.pending[0].explain() == explained
+    assert unasked.better_order == plan.better_order
+    assert unasked.after.devices() == plan.after.devices()
+    for each in (plan, *plan.pods, explained, *explained.fixes, world.what_if(cordon="dgx-h100-0")):
+        assert pickle.loads(pickle.dumps(each)) == each
+    sent = pickle.loads(pickle.dumps(explained))
+    assert str(sent) == str(explained)
+    changes = [each.manifests() for each in explained.fixes if each.is_change]
+    assert changes
+    assert [each.manifests() for each in sent.fixes if each.is_change] == changes
+
+
 def test_no_question_changes_a_world(world: moorage.World) -> None:
     before = world.plan().to_dict()
     world.fit("deployment/training")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 from moorage.api.gates import Gate, Gates
@@ -199,6 +199,11 @@ class DeviceCompiler:
             ANSWERS_MAX, ANSWERS_SIZE_MAX
         )  # of all expensive expressions
         self._compile = lru_cache(maxsize=CACHE_SIZE)(self._compiled)
+
+    def __reduce__(self) -> tuple[object, ...]:  # pickled without what it has compiled
+        cost_max, extensions = self._cheap_cost_max, self.extensions
+        again = partial(DeviceCompiler, extensions=extensions, cheap_cost_max=cost_max)
+        return again, (self.features,)
 
     def compile(
         self, expression: str, *, kind: ExpressionKind = "selector", scope: Scope = Scope.STORED

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -161,20 +162,25 @@ class DiagnosisTimeLimit:
         all_s: float = ALL_DIAGNOSES_S,
     ) -> None:
         self._clock = clock
-        self._each_s = each_s
+        self._each_s, self._all_s = each_s, all_s
         self._end_s = clock() + all_s
+
+    def __reduce__(self) -> tuple[object, ...]:  # another machine's clock has another time
+        again = partial(DiagnosisTimeLimit, each_s=self._each_s, all_s=self._all_s)
+        return again, (self._clock,)
 
     def effort(self) -> Effort:
         """Return the effort that a diagnosis may take if it begins now."""
         begin_s = self._clock()
         end_s = min(begin_s + self._each_s, self._end_s)
+        return EFFORT._replace(interrupt=partial(_interruption, self._clock, begin_s, end_s))
 
-        def interrupt() -> str | None:
-            if self._clock() < end_s:
-                return None
-            return f"no answer after {end_s - begin_s:.0f} s" if begin_s < end_s else "no time left"
 
-        return EFFORT._replace(interrupt=interrupt)
+def _interruption(clock: Callable[[], float], begin_s: float, end_s: float) -> str | None:
+    """Return why a diagnosis must end now, if it must."""
+    if clock() < end_s:
+        return None
+    return f"no answer after {end_s - begin_s:.0f} s" if begin_s < end_s else "no time left"
 
 
 # --- pods that are stopped before any node is checked -----------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -110,6 +110,9 @@ class Trials:
         self._outcomes: dict[SituationChanges, TrialOutcome] = {}
         self._benches: dict[SituationChanges, _Bench] = {}
         self.begin()
+
+    def __getstate__(self) -> dict[str, Any]:  # benches are made again when they are asked for
+        return {**self.__dict__, "_benches": {}}
 
     @property
     def inventory(self) -> Inventory:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from moorage.scheduler.cluster import Cluster
 
@@ -32,6 +33,10 @@ class EvaluationLimit:
         self._all_s = all_s
         self._clusters: list[Cluster] = []
         self._begin_s = 0.0  # the time of evaluations before the current pod
+
+    def __reduce__(self) -> tuple[object, ...]:  # clusters are never pickled
+        again = partial(EvaluationLimit, each_s=self._each_s, all_s=self._all_s)
+        return again, (self._clock,)
 
     def watch(self, cluster: Cluster) -> Cluster:
         """Limit the evaluations of a cluster."""

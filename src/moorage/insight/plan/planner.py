@@ -11,7 +11,7 @@ these have a node.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import partial
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -70,10 +70,43 @@ class Plan(Struct, frozen=True):
     @property
     def after(self) -> Snapshot:
         """The snapshot with every decision applied."""
-        return self.before.with_objects(
-            [claim for each in self.placed for claim in each.claims]
-            + [each.pod for each in self.placed]
-        )
+        return _decided(self.before, self.placed)
+
+
+def _decided(before: Snapshot, placed: Sequence[Reservation]) -> Snapshot:
+    claims = [claim for each in placed for claim in each.claims]
+    return before.with_objects(claims + [each.pod for each in placed])
+
+
+class _ClusterMaker:
+    """Makes the cluster of a plan when it is first asked for, and then keeps it.
+
+    A cluster is never pickled: with the decisions, it is made again from the snapshot.
+    """
+
+    def __init__(
+        self,
+        before: Snapshot,
+        context: Context,
+        limit: EvaluationLimit | None,
+        *,
+        kept: Cluster | None = None,
+        placed: tuple[Reservation, ...] = (),
+    ) -> None:
+        self._before, self._context, self._limit = before, context, limit
+        self._made = kept if kept is None or limit is None else limit.watch(kept)
+        self.placed = placed
+
+    def __call__(self) -> Cluster:
+        """Return the cluster, always the same one."""
+        if self._made is None:
+            made = _cluster_of(_decided(self._before, self.placed), self._context)
+            self._made = made if self._limit is None else self._limit.watch(made)
+        return self._made
+
+    def __reduce__(self) -> tuple[object, ...]:
+        again = partial(_ClusterMaker, placed=self.placed)
+        return again, (self._before, self._context, self._limit)
 
 
 def unwatched(done: int, total: int) -> None:
@@ -107,12 +140,7 @@ def plan_completed(
     is the cluster of the snapshot if there is one, and gets the placed pods.
     """
     before = completed.snapshot
-
-    @cache
-    def cluster() -> Cluster:
-        made = _cluster_of(before, context) if kept is None else kept
-        return made if limit is None else limit.watch(made)
-
+    cluster = _ClusterMaker(before, context, limit, kept=kept)
     waiting = [pod for pod in before.pods if _is_waiting(pod) and full_name(pod) not in left_out]
     over_quota = completed.over_quota
     admitted = [pod for pod in waiting if full_name(pod) not in over_quota]
@@ -126,6 +154,7 @@ def plan_completed(
         if (name := full_name(pod)) in over_quota
     }
     ordered = tuple(results[full_name(pod)] for pod in waiting)
+    cluster.placed = tuple(each for each in ordered if isinstance(each, Reservation))
     return Plan(before, ordered, completed.concerns, cluster, over_quota, limit)
 
 
