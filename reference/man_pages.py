@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 import click
@@ -54,9 +54,7 @@ def _lines(context: click.Context) -> Iterator[str]:
     yield from _paragraphs(command.help or "")
     if isinstance(command, click.Group):
         yield ".SH COMMANDS"
-        for below in walk(command, context.info_name or "", context.parent, is_deep=False):
-            yield f".TP\n.BR {_text(_page_name(below))} (1)"
-            yield _text(_summary(below))
+        yield from _commands(command, context)
     yield ".SH OPTIONS"
     for option in options_of(context):
         names, value = names_of(option)
@@ -66,6 +64,19 @@ def _lines(context: click.Context) -> Iterator[str]:
     yield from _exit_status(command.epilog or "")
     yield ".SH SEE ALSO"
     yield f".BR {_text('kubectl' if context.parent is None else _page_name(context.parent))} (1)"
+
+
+def _commands(group: click.Group, context: click.Context) -> Iterator[str]:
+    """Yield the commands of a group, in its sections."""
+    below = walk(group, context.info_name or "", context.parent, is_deep=False)
+    pages = {each.info_name or "": each for each in below}
+    sections: Mapping[str, Iterable[str]] = getattr(group, "sections", {"": pages})
+    for title, names in sections.items():
+        if len(sections) > 1:
+            yield f".SS {_text(title)}"
+        for page in (pages[name] for name in names):
+            yield f".TP\n.BR {_text(_page_name(page))} (1)"
+            yield _text(_summary(page))
 
 
 def _summary(context: click.Context) -> str:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from moorage import __version__
 from moorage.cli.command_classes import LazyGroup
-from moorage.cli.main import COMMANDS, moor
+from moorage.cli.main import COMMANDS, GROUPS, moor
 from reference.command_tree import walk
 
 
@@ -27,6 +27,29 @@ def test_help_lists_every_command_without_loading_one() -> None:
     ).stdout
     assert output.endswith("[]\n")
     assert all(name in output for name in COMMANDS)
+
+
+def test_help_lists_commands_by_need_with_an_example() -> None:
+    output = CliRunner().invoke(moor, ["--help"]).output
+    for title, lines in GROUPS.items():
+        section = output.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
+        assert re.findall(r"^  ([a-z-]+)", section, re.MULTILINE) == list(lines), title
+    assert "moor plan -f training.yaml --profile dgx-h100 " in output
+
+
+def test_help_of_every_command_has_an_example() -> None:
+    for context in walk(moor, "moor"):
+        parts = (context.command.help or "").split("\n\n")
+        blocks = [part for part in parts if part.lstrip().startswith("\b")]
+        assert any(context.command_path in block for block in blocks), context.command_path
+
+
+def test_the_package_runs_as_the_program() -> None:
+    line = [sys.executable, "-m", "moorage", "plan", "--profile", "no-such-machine"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Usage: moor plan " in done.stderr
+    assert "no-such-machine" in done.stderr
 
 
 def test_every_command_has_help_that_begins_like_its_line_in_the_list() -> None:

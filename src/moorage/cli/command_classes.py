@@ -20,13 +20,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 class LazyGroup(click.Group):
     """Imports a subcommand when it runs, and lists all without importing any.
 
-    `lines` maps names to summaries; the module of a command is the prefix plus its name, and
-    defines a click command called `command`.
+    `sections` maps titles to names with their summaries; the module of a command is the prefix
+    plus its name, and defines a click command called `command`.
     """
 
-    def __init__(self, *args: Any, lines: Mapping[str, str], prefix: str, **given: Any) -> None:
+    def __init__(
+        self, *args: Any, sections: Mapping[str, Mapping[str, str]], prefix: str, **given: Any
+    ) -> None:
         super().__init__(*args, **given)
-        self.lines, self._prefix = lines, prefix
+        self.sections, self._prefix = sections, prefix
+        self.lines = {name: text for lines in sections.values() for name, text in lines.items()}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -64,8 +67,10 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of subcommands."""
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(self.lines.items()))
+        width = max(map(len, self.lines))  # so that the summaries of all sections are aligned
+        for title, lines in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in lines.items()])
 
 
 def option_with_default(*names: str, **attributes: Any) -> Callable[[F], F]:

@@ -31,7 +31,12 @@ from moorage.cli.terminal import echo
     help="How long to wait for the cluster to stop.",
 )
 def command(data_dir: Path, timeout_s: float) -> None:
-    """Stop the cluster that `moor up` runs in a directory. Its data is kept."""
+    """Stop the cluster that `moor up` runs in a directory. Its data is kept.
+
+    \b
+    moor down
+    moor down --data-dir ./other-cluster
+    """
     from moorage.cluster.state_folder import StateFolder
 
     folder = StateFolder(data_dir)

@@ -20,7 +20,7 @@ COMMANDS = {
 @click.group(
     name="driver",
     cls=LazyGroup,
-    lines=COMMANDS,
+    sections={"Commands": COMMANDS},
     prefix="moorage.cli.driver_",
     context_settings=CONTEXT,
     epilog="Exit status: 0 success, 1 a check failed or nothing was found, 2 usage error, "
@@ -30,4 +30,9 @@ def command() -> None:
     """Write, check and run DRA drivers.
 
     A driver publishes devices in ResourceSlices and prepares them for pods.
+
+    \b
+    moor driver new blinker.example.com
+    moor driver check -- python3 blinker/driver.py
+    moor driver devices cpu
     """

@@ -43,6 +43,10 @@ def command(name: str, options: DriverOptions, output: str) -> None:
 
     NAME is one of cpu, memory, net, nvme, nvidia and sim. The command only reads this machine and
     changes nothing.
+
+    \b
+    moor driver devices cpu
+    moor driver devices nvidia -o wide
     """
     sys.exit(show(name, options, output))
 

@@ -31,6 +31,10 @@ def command(name: str, folder: Path | None) -> None:
     NAME is the name of the driver, such as blinker.example.com. The command writes four files:
     the driver, its tests, an example with a DeviceClass, a template and a pod, and a README. It
     does not overwrite files.
+
+    \b
+    moor driver new blinker.example.com
+    moor driver new blinker.example.com --dir ./my-driver
     """
     from moorage.driver.scaffold import scaffold, short_name
 

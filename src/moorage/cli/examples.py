@@ -47,6 +47,11 @@ def command(names: tuple[str, ...], folder: Path) -> None:
     The documentation runs its commands on examples/NAME. Without [NAME]..., lists the examples;
     with names, copies them to examples/NAME below the current directory, where those commands
     find them. A file that is there already with other content is an error.
+
+    \b
+    moor examples
+    moor examples training gpu-node
+    moor plan -f examples/training --profile dgx-h100
     """
     if not names:
         rows = [("EXAMPLE", "WHAT IT SHOWS"), *EXAMPLES.items()]

@@ -44,6 +44,10 @@ def command(data_dir: Path, node: str | None, folder: Path | None, hosts: tuple[
     Write it to a file and set KUBECONFIG to its path. With --node, the command writes the
     credentials with which a node authenticates to the server and serves its requests; running it
     again renews those that are about to expire.
+
+    \b
+    moor kubeconfig > config && export KUBECONFIG=$PWD/config
+    moor kubeconfig --node worker-1 --folder ./worker-1
     """
     path = data_dir / "kubeconfig"
     try:

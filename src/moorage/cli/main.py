@@ -20,40 +20,56 @@ from moorage.kit.printable import log_in_lines
 from moorage.kit.process_memory import collect_rarely, end_process, may_leave_memory
 from moorage.sources.errors import UnreadableError
 
+# The commands by what they are for, in the order in which `moor --help` lists them.
 # name: summary; the module of that name defines a click command called `command`.
-COMMANDS = {
-    "cel": "Evaluate a CEL expression on devices: which match, and why others do not.",
-    "control-plane": "Run API server, scheduler and controllers in one process.",
-    "completion": "Print a script that completes command lines in bash, zsh or fish.",
-    "controllers": "Run the controllers for any cluster.",
-    "claims": "List claims: which devices they have, where, and for whom.",
-    "devices": "List devices: who has them, and which are free.",
-    "down": "Stop the cluster that `moor up` runs.",
-    "driver": "Write, check and run DRA drivers.",
-    "examples": "List the examples of the documentation, or copy them here.",
-    "explain": "Explain why pods get no node, and what would help.",
-    "fit": "Count how many more replicas fit, where, and what stops the next.",
-    "kubeconfig": "Print the kubeconfig of a server.",
-    "lint": "Find mistakes in claims, classes, slices and pods.",
-    "metrics": "Export metrics: free, taken and stranded devices, causes of pending pods.",
-    "node": "Run pods on this machine as a node of any cluster.",
-    "plan": "Plan which node and which devices pods would get.",
-    "profiles": "List hardware profiles, or write their nodes, slices and sysfs.",
-    "record": "Record a running cluster and its changes in one file.",
-    "reset": "Remove a cluster: its objects, credentials and containers.",
-    "run": "Run a command with devices of this machine.",
-    "schema": "Print JSON Schemas of all kinds, for editors.",
-    "scheduler": "Run the scheduler for any cluster.",
-    "server": "Run the API server, for kubectl and any Kubernetes client.",
-    "simulate": "Simulate pods that arrive, wait, run and leave, in simulated time.",
-    "snapshot": "Write a cluster to one archive that all commands read.",
-    "status": "Show what `moor up` runs: processes, nodes, pods, devices.",
-    "store": "Check, compact, back up and restore the store of a server.",
-    "ui": "Show a cluster as a page in the browser: devices, claims, and why pods wait.",
-    "up": "Run a cluster on this machine, with its own or simulated devices.",
-    "validate": "Validate objects as an API server would, with file and line.",
-    "whatif": "Show what changes would do to pods and devices before you make them.",
+GROUPS = {
+    "Plan and explain": {
+        "plan": "Plan which node and which devices pods would get.",
+        "explain": "Explain why pods get no node, and what would help.",
+        "fit": "Count how many more replicas fit, where, and what stops the next.",
+        "whatif": "Show what changes would do to pods and devices before you make them.",
+        "simulate": "Simulate pods that arrive, wait, run and leave, in simulated time.",
+    },
+    "Check manifests": {
+        "validate": "Validate objects as an API server would, with file and line.",
+        "lint": "Find mistakes in claims, classes, slices and pods.",
+        "cel": "Evaluate a CEL expression on devices: which match, and why others do not.",
+        "schema": "Print JSON Schemas of all kinds, for editors.",
+    },
+    "Look at a cluster": {
+        "devices": "List devices: who has them, and which are free.",
+        "claims": "List claims: which devices they have, where, and for whom.",
+        "ui": "Show a cluster as a page in the browser: devices, claims, and why pods wait.",
+        "metrics": "Export metrics: free, taken and stranded devices, causes of pending pods.",
+        "snapshot": "Write a cluster to one archive that all commands read.",
+        "record": "Record a running cluster and its changes in one file.",
+    },
+    "Run a cluster on this machine": {
+        "up": "Run a cluster on this machine, with its own or simulated devices.",
+        "status": "Show what `moor up` runs: processes, nodes, pods, devices.",
+        "kubeconfig": "Print the kubeconfig of a server.",
+        "down": "Stop the cluster that `moor up` runs.",
+        "reset": "Remove a cluster: its objects, credentials and containers.",
+    },
+    "Run one program of a cluster": {
+        "server": "Run the API server, for kubectl and any Kubernetes client.",
+        "scheduler": "Run the scheduler for any cluster.",
+        "controllers": "Run the controllers for any cluster.",
+        "control-plane": "Run API server, scheduler and controllers in one process.",
+        "node": "Run pods on this machine as a node of any cluster.",
+        "store": "Check, compact, back up and restore the store of a server.",
+    },
+    "Write and run drivers": {
+        "driver": "Write, check and run DRA drivers.",
+        "run": "Run a command with devices of this machine.",
+    },
+    "Hardware, examples and shells": {
+        "profiles": "List hardware profiles, or write their nodes, slices and sysfs.",
+        "examples": "List the examples of the documentation, or copy them here.",
+        "completion": "Print a script that completes command lines in bash, zsh or fish.",
+    },
 }
+COMMANDS = {name: summary for lines in GROUPS.values() for name, summary in lines.items()}
 
 
 @contextmanager
@@ -90,7 +106,7 @@ class Moor(LazyGroup):
 
 @click.group(
     cls=Moor,
-    lines=COMMANDS,
+    sections=GROUPS,
     prefix="moorage.cli.",
     context_settings=CONTEXT,
     epilog="Exit status: 0 yes, 1 no (invalid, does not fit), 2 usage error, "
@@ -105,7 +121,16 @@ class Moor(LazyGroup):
     help="Show the version and exit.",
 )
 def moor() -> None:
-    """Kubernetes Dynamic Resource Allocation, complete, in Python."""
+    """Kubernetes Dynamic Resource Allocation, complete, in Python.
+
+    Commands read manifests (-f), dumps of clusters (--on), running clusters (--live) and models of
+    machines (--profile). Each describes its options and has examples: moor COMMAND --help.
+
+    \b
+    moor plan -f training.yaml --profile dgx-h100     # which devices would my pods get?
+    moor explain pod/train-4 --live                   # why does this pod get none?
+    moor up --profile dgx-h100x2                      # a cluster with such machines
+    """
 
 
 def _show_version(ctx: click.Context) -> None:

@@ -69,6 +69,11 @@ def command(
     machines, shows sockets, NUMA nodes with their distances, PCIe roots, devices with their
     standard attributes, and the source of each fact. Facts without a source are marked as
     assumed.
+
+    \b
+    moor profiles
+    moor profiles dgx-h100
+    moor profiles dgx-h100=4 --write ./manifests
     """
     catalogue = Catalogue()
     if name is None:

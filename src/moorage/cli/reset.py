@@ -26,6 +26,10 @@ def command(data_dir: Path, yes: bool) -> None:
     """Remove the cluster in a directory: its objects, credentials, logs and containers.
 
     Stop it with `moor down` first. Other files in the directory are kept.
+
+    \b
+    moor down && moor reset
+    moor reset --data-dir ./other-cluster --yes
     """
     from moorage.cluster.reset import ResetError, found, reset_cluster
     from moorage.cluster.state_folder import StateFolder

@@ -49,6 +49,10 @@ def command(data_dir: Path, etcd: Etcd | None, gates: Gates, **given: Any) -> No
     kubectl and any other Kubernetes client can use it: `moor kubeconfig` prints how to reach it.
     On SIGTERM or Ctrl-C it stops after finishing the requests in progress, on the second signal
     immediately.
+
+    \b
+    moor server
+    moor server --data-dir ./other-cluster --secure-port 7443
     """
     _refuse_combinations(given)
     _run(_settings(data_dir, etcd, gates, given))

@@ -38,6 +38,10 @@ def command(data_dir: Path, output: str) -> None:
 
     For this machine as a node, it shows the runtime and the drivers. It shows the slowest CEL
     expressions if the scheduler spent much time on them.
+
+    \b
+    moor status
+    moor status --data-dir ./other-cluster -o json
     """
     from moorage.cluster.state_folder import StateFolder
 

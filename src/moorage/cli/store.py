@@ -35,7 +35,13 @@ PAGE_ENTRIES = 1000
     "cannot be read, used or reached.",
 )
 def command() -> None:
-    """Maintain the store of a server: check, compact, back up and restore it."""
+    """Maintain the store of a server: check, compact, back up and restore it.
+
+    \b
+    moor store check
+    moor store backup cluster.tar
+    moor store restore cluster.tar --data-dir ./other-cluster
+    """
 
 
 @command.command("check", context_settings=CONTEXT)
@@ -46,6 +52,9 @@ def check_command(data_dir: Path, etcd: Etcd | None) -> None:
 
     Decodes every object as its kind and checks that it is stored under its own key. A server may
     be running meanwhile.
+
+    \b
+    moor store check --data-dir ./other-cluster
     """
     with _store_errors():
         if etcd is not None:
@@ -85,6 +94,9 @@ def compact_command(data_dir: Path, etcd: Etcd | None) -> None:
     A running server discards old revisions by itself and reuses the space, but the file does not
     shrink. No server may be running in the directory. Clients that resume a watch have to list
     again.
+
+    \b
+    moor down && moor store compact
     """
     from moorage.store.sqlite import compact
 
@@ -123,6 +135,10 @@ def backup_command(file: Path, has_credentials: bool, data_dir: Path, etcd: Etcd
     FILE is written completely or not at all, readable only by its owner: it contains all Secrets
     in plain text. It contains the server's own keys only with --credentials. Whoever has those
     can authenticate as anybody, so keep them apart if you can.
+
+    \b
+    moor store backup cluster.tar
+    moor store backup cluster-with-keys.tar --credentials
     """
     from moorage.store.sqlite import check, write_backup
 
@@ -156,6 +172,10 @@ def restore_command(file: Path, replaces: bool, data_dir: Path) -> None:
     the directory. Revisions continue far beyond those of the backup, so that no client mistakes
     an old one for a new one; all clients list again. To restore into etcd, use etcd's own
     snapshots with `etcdutl snapshot restore --bump-revision`.
+
+    \b
+    moor store restore cluster.tar --data-dir ./other-cluster
+    moor store restore cluster.tar --force
     """
     from moorage.store.sqlite import restore_backup
 
