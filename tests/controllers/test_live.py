@@ -4,28 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+import pytest
+from msgspec.structs import replace
 
 from moorage.api.codec import decode_tree
 from moorage.api.core import Event, Pod
 from moorage.api.gates import Gates
+from moorage.api.meta import without_managed_fields
 from moorage.api.resource.v1 import (
     DeviceTaintRule,
     ResourceClaim,
+    ResourceClaimStatus,
     ResourceClaimTemplate,
     ResourceSlice,
 )
 from moorage.api.resource.v1alpha3 import ResourcePoolStatusRequest
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.direct_client import direct_client
+from moorage.claims import protected
 from moorage.client.api_client import ApiClient
+from moorage.client.client_factory import in_process_client
 from moorage.client.in_process import InProcessTransport
+from moorage.client.indexer import Indexer
 from moorage.client.informer_factory import InformerFactory
-from moorage.client.writes import Create, Delete, Patch, Target, Update
+from moorage.client.writes import Create, Delete, Patch, RequeueAfter, Target, Update
+from moorage.cluster.programs import CONTROLLERS_AGENT, SCHEDULER_AGENT
+from moorage.controllers.controller import Lookup
 from moorage.controllers.controller_manager import ControllerManager, dra_controllers
 from moorage.controllers.metrics import DraMetrics, WorkQueuesMetrics
+from moorage.controllers.resource_claim_releases import ClaimReleaseController
 from moorage.kit.metrics import exposition
+from tests.apiserver.client import claim
 from tests.client.servers import Breaking, embedded, until
 
+NOW = Timestamp.parse("2026-01-01T00:00:00Z")
 DRIVER = "dra.example.com"
 FINALIZER = "resource.kubernetes.io/delete-protection"
 
@@ -240,3 +256,54 @@ def _conditions(world: World) -> Any:
 def _answer(world: World) -> Any:
     found = world.informers.objects.get(ResourcePoolStatusRequest, "", "q")
     return found.status if found is not None else None
+
+
+@pytest.mark.parametrize("connect", [direct_client, in_process_client])
+def test_the_server_knows_which_devices_a_scheduler_left_behind(
+    tmp_path: Path, connect: Callable[..., ApiClient]
+) -> None:
+    async def run() -> None:
+        async with embedded(tmp_path) as server:
+            scheduler = connect(server.application, manager=SCHEDULER_AGENT)
+            client = connect(server.application, manager=CONTROLLERS_AGENT)
+            controller, objects = ClaimReleaseController(Gates.parse()), Indexer()
+            controller.add_indexes(objects)
+            for name, writer in (("left", scheduler), ("given", client)):
+                await client.write(Create(unallocated(name)))
+                stored = await client.get(ResourceClaim, "default", name)
+                assert stored is not None
+                await writer.write(Update(allocated(stored), with_status=True))
+                claim = await client.get(ResourceClaim, "default", name)
+                objects.put(without_managed_fields(claim))
+                key = ("default", name)
+                (wait,) = controller.reconcile(objects, key, NOW, {})
+                assert wait == RequeueAfter(key, 60.0)
+                later = Timestamp(NOW.instant + timedelta(seconds=60))
+                ask = Lookup(ResourceClaim, *key)
+                assert list(controller.reconcile(objects, key, later, {})) == [ask]
+                steps = list(controller.reconcile(objects, key, later, {ask: claim}))
+                assert bool(steps) == (writer is scheduler)
+                for step in steps[:1]:
+                    assert isinstance(step, Update)
+                    freed = await client.write(step)
+                    assert freed.status == ResourceClaimStatus()
+
+    asyncio.run(run())
+
+
+def unallocated(name: str) -> ResourceClaim:
+    tree = claim(namespace="default")
+    tree["metadata"]["name"] = name
+    return decode_tree(tree, ResourceClaim).value
+
+
+def allocated(found: ResourceClaim) -> ResourceClaim:
+    """Return a claim as a scheduler leaves it behind, with a driver's report on its device."""
+    (request,) = found.spec.devices.requests or ()
+    device = {"driver": DRIVER, "pool": "pool", "device": "d0"}
+    tree = {
+        "allocation": {"devices": {"results": [{"request": request.name, **device}]}},
+        "devices": [{**device, "data": {"some": "thing"}}],
+    }
+    status = decode_tree(tree, ResourceClaimStatus).value
+    return replace(protected(found), status=status)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from moorage.api.core.pod import Pod
@@ -9,7 +11,16 @@ from moorage.api.gates import Gates
 from moorage.api.resource.v1 import FINALIZER, ResourceClaim, ResourceClaimTemplate
 from moorage.api.scheduling import PodGroup
 from moorage.client.indexer import Indexer
-from moorage.client.writes import Apply, Create, Delete, RequeueAfter, Target, Update
+from moorage.client.writes import (
+    Apply,
+    Create,
+    Delete,
+    Patch,
+    RequeueAfter,
+    Target,
+    Update,
+    Write,
+)
 from moorage.controllers.controller import (
     NO_ANSWERS,
     DeletedUIDs,
@@ -19,7 +30,7 @@ from moorage.controllers.controller import (
 )
 from moorage.controllers.metrics import ClaimMetrics
 from moorage.controllers.resource_claim_entries import prepare
-from moorage.controllers.resource_claim_releases import UNSEEN_AGAIN_S, plan_claim
+from moorage.controllers.resource_claim_releases import FREED, UNSEEN_AGAIN_S, plan_claim
 from moorage.controllers.resource_claims import PodClaimController, plan_pod
 from moorage.kit.metrics import exposition
 from tests.claims import parts
@@ -317,6 +328,95 @@ def test_claim_that_was_never_reserved_keeps_its_allocation() -> None:
     scene.put(named_claim())
     scene.allocate("shared")
     assert scene.claim().status.allocation is not None
+
+
+# --- devices that a scheduler left behind ---------------------------------------------------------
+
+
+def left_behind(*managers: str, **more: Any) -> Scene:
+    """Return a scene with a claim that has devices of these managers, and no reservation."""
+    scene = Scene()
+    scene.put(named_claim(), pod(claims=[BY_NAME], **more))
+    scene.allocate("shared")
+    fields: Any = {"f:status": {"f:allocation": {"f:devices": {}}}}
+    entries = [
+        {"manager": each, "operation": "Update", "subresource": "status", "fieldsV1": fields}
+        for each in managers
+    ]
+    scene.patch(ResourceClaim, "shared", metadata={"managedFields": entries})
+    return scene
+
+
+def test_devices_that_a_scheduler_left_to_nobody_are_freed_after_a_minute() -> None:
+    scene = left_behind("kube-scheduler")
+    scene.advance(59)
+    assert scene.claim().status.allocation is not None
+    scene.advance(2)
+    assert scene.claim().status.allocation is None
+    assert FINALIZER not in scene.claim().metadata.finalizers
+    assert scene.messages() == [("Deallocated", FREED)]
+    assert scene.is_at_rest()
+
+
+@pytest.mark.parametrize(
+    "managers", [(), ("kubectl-edit",), ("kube-scheduler", "kubectl-edit")], ids=str
+)
+def test_devices_that_are_not_a_schedulers_alone_wait_for_their_first_consumer(
+    managers: tuple[str, ...],
+) -> None:
+    scene = left_behind(*managers)
+    scene.advance(600)
+    assert scene.claim().status.allocation is not None
+    assert scene.is_at_rest()
+
+
+def test_devices_of_a_pod_on_a_node_are_not_freed_though_the_reservation_is_gone() -> None:
+    """The pod gets its reservation anew; if that is refused, its devices stay."""
+    scene = left_behind("kube-scheduler")
+    scene.model.allows = lambda old, new: (
+        WriteRefused("Forbidden", "not now")
+        if isinstance(new, ResourceClaim) and new.status.reserved_for
+        else None
+    )
+    scene.bind("p")
+    scene.advance(300)
+    assert scene.claim().status.allocation is not None
+    scene.model.allows = lambda old, new: None
+    scene.advance(1000)
+    assert [each.name for each in scene.claim().status.reserved_for] == ["p"]
+
+
+def test_a_reservation_in_between_begins_the_minute_anew() -> None:
+    scene = left_behind("kube-scheduler")
+    scene.advance(50)
+    uid = scene.pod().metadata.uid
+    reserved = [{"resource": "pods", "name": "p", "uid": uid}]
+    scene.patch(ResourceClaim, "shared", "status", status={"reservedFor": reserved})
+    scene.patch(ResourceClaim, "shared", "status", status={"reservedFor": None})
+    scene.advance(50)
+    assert scene.claim().status.allocation is not None
+    scene.advance(11)
+    assert scene.claim().status.allocation is None
+
+
+def test_a_scheduler_that_reserves_at_the_last_moment_is_first() -> None:
+    """The write names the version that was looked at; the other one's reservation stays."""
+    scene = left_behind("kube-scheduler")
+    reserved = [{"resource": "pods", "name": "p", "uid": scene.pod().metadata.uid}]
+    write = scene.model.write
+
+    def late(what: Write) -> Any:
+        if isinstance(what, Update) and not what.value.status.reserved_for:
+            scene.model.write = write  # type: ignore[method-assign]
+            target = Target(ResourceClaim, "ns", "shared")
+            write(Patch(target, {"status": {"reservedFor": reserved}}, "status"))
+        return write(what)
+
+    scene.model.write = late  # type: ignore[assignment]
+    scene.advance(300)
+    found = scene.claim().status
+    assert found.allocation is not None
+    assert [each.name for each in found.reserved_for] == ["p"]
 
 
 def test_deleted_claim_waits_for_its_user() -> None:

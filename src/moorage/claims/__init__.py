@@ -3,6 +3,7 @@
 pod_claims          which claims a pod or PodGroup uses, and which were created for it
 claim_templates     claims created from templates
 reservations        which pods a claim is reserved for, and when that ends
+leftovers           devices that a scheduler left to a claim which is reserved for nobody
 taint_evictions     which pods are evicted because of tainted devices, and the status of rules
 extended_resources  extended resources that devices serve, and the special claim for them
 pod_resources       what a pod requests in total, and holds on its node

@@ -6,7 +6,8 @@ A PodGroup shares a claim among its pods. To release a claim:
    consumers, to be looked up in the API server, because removing a reservation while the scheduler
    is running could give a device two owners.
 2. `release_steps` returns the writes in order. An allocation is cleared only when the last consumer
-   is gone, or when the claim is being deleted: a claim that was never reserved keeps it.
+   is gone, or when the claim is being deleted: a claim that was never reserved keeps it, unless
+   a scheduler left it behind (see `leftovers`).
 """
 
 from __future__ import annotations

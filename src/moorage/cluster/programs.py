@@ -19,6 +19,7 @@ from moorage.api.meta import ObjectMeta, without_managed_fields
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.resource.v1 import ResourceClaim
 from moorage.api.scheduler_config import KubeSchedulerConfiguration
+from moorage.claims.leftovers import SCHEDULER_MANAGER
 from moorage.client.api_client import ApiClient
 from moorage.client.client_factory import Token, Tokens
 from moorage.client.contract import Client, Unreadable
@@ -52,7 +53,7 @@ from moorage.scheduler.live.claim_assume_cache import held_claim
 from moorage.scheduler.reservation import IdSource
 
 SCHEDULER = "default-scheduler"
-SCHEDULER_AGENT = "kube-scheduler"  # as whom programs write fields, as in Kubernetes
+SCHEDULER_AGENT = SCHEDULER_MANAGER  # as whom programs write fields, as in Kubernetes
 CONTROLLERS_AGENT = "kube-controller-manager"
 
 

@@ -3,10 +3,14 @@
 `moorage.claims.reservations` decides what to release. If the informers do not have a pod and have
 not seen its deletion, the server is asked: a reservation that is removed too early could give a
 device two owners. A claim whose consumer only the server knows is looked at again.
+
+Devices that a scheduler left to nobody are freed after a while: `moorage.claims.leftovers` has the
+law. The managedFields that it needs are looked up, as informers do not keep them.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,15 +18,21 @@ from msgspec.structs import replace
 
 from moorage.api.core.pod import Pod
 from moorage.api.gates import Gates
-from moorage.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference
+from moorage.api.resource.v1 import (
+    AllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+)
 from moorage.api.scheduling import PodGroup
 from moorage.api.timestamp import Timestamp
 from moorage.claims import reservations
+from moorage.claims.leftovers import LEFT_AFTER_S, is_allocated_by_scheduler, may_be_left_over
 from moorage.claims.pod_claims import ClaimFeatures, Owner, claims_to_release, owning_pod
 from moorage.claims.reservations import (
     Absent,
     ConsumerState,
     Unknown,
+    deallocated,
     is_pod_consumer,
     is_pod_done,
     release_steps,
@@ -30,7 +40,7 @@ from moorage.claims.reservations import (
     unprotected,
 )
 from moorage.client.indexer import Indexer, ObjectKey, object_key
-from moorage.client.writes import Delete, RequeueAfter, Target, Update
+from moorage.client.writes import Delete, RecordEvent, RequeueAfter, Target, Update
 from moorage.controllers import resource_claim_entries
 from moorage.controllers.controller import (
     Answers,
@@ -43,6 +53,9 @@ from moorage.controllers.controller import (
 from moorage.controllers.resource_claim_entries import SOURCE
 
 UNSEEN_AGAIN_S = 10.0
+UNRESERVED_MAX = 10_000
+DEALLOCATED = "Deallocated"
+FREED = "a scheduler had allocated the devices, and left them reserved for nobody"
 
 
 def plan_claim(
@@ -152,6 +165,7 @@ class ClaimReleaseController(Controller):
     def __init__(self, gates: Gates) -> None:
         self._gates = gates
         self._vanished = DeletedUIDs()
+        self._unreserved = _UnreservedClaims()
 
     def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that lead from pods and groups to claims."""
@@ -161,8 +175,11 @@ class ClaimReleaseController(Controller):
         """Return the claims that a change affects."""
         value = change.value
         if isinstance(value, ResourceClaim):
+            may_be_left = change.new is not None and may_be_left_over(value)
+            if not may_be_left:
+                self._unreserved.forget(object_key(value))
             needs_review = change.new is not None and _needs_review(objects, value)
-            return (object_key(value),) if needs_review else ()
+            return (object_key(value),) if may_be_left or needs_review else ()
         if change.gone is None and not (isinstance(value, Pod) and is_pod_done(value)):
             return ()
         return self._keys(objects, change)
@@ -178,7 +195,67 @@ class ClaimReleaseController(Controller):
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Return what to release of a claim."""
-        return plan_claim(objects, key, answers, gates=self._gates, vanished=self._vanished)
+        steps = plan_claim(objects, key, answers, gates=self._gates, vanished=self._vanished)
+        return steps or self._plan_leftover(objects, key, now, answers)
+
+    def _plan_leftover(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterator[Step]:
+        """Yield the steps that free the devices of a claim which a scheduler left behind."""
+        claim = objects.get(ResourceClaim, *key)
+        if claim is None or not may_be_left_over(claim) or _has_user_on_node(objects, claim):
+            self._unreserved.forget(key)
+            return
+        left_s = LEFT_AFTER_S - self._unreserved.age_s(claim, now)
+        if left_s > 0:
+            yield RequeueAfter(key, left_s)
+            return
+        ask = Lookup(ResourceClaim, *key)
+        if ask not in answers:
+            yield ask
+            return
+        stored = answers[ask]
+        if stored is None or not _is_same_version(stored, claim):
+            return  # the informer is about to report another one
+        if is_allocated_by_scheduler(stored):
+            freed = deallocated(claim)
+            yield Update(freed, "status")
+            yield Update(unprotected(freed))
+            yield RecordEvent(claim, DEALLOCATED, FREED)
+
+
+class _UnreservedClaims:
+    """Since when claims have had devices and no reservation; the oldest are forgotten first."""
+
+    def __init__(self) -> None:
+        self._since: OrderedDict[ObjectKey, tuple[AllocationResult | None, Timestamp]] = (
+            OrderedDict()
+        )
+
+    def age_s(self, claim: ResourceClaim, now: Timestamp) -> float:
+        """Return for how long a claim has been seen like this, with the same devices."""
+        key, allocation = object_key(claim), claim.status.allocation
+        if key not in self._since or self._since[key][0] != allocation:
+            self._since[key] = (allocation, now)
+            if len(self._since) > UNRESERVED_MAX:
+                self._since.popitem(last=False)
+            return 0.0
+        return (now.instant - self._since[key][1].instant).total_seconds()
+
+    def forget(self, key: ObjectKey) -> None:
+        """Record that a claim is no longer like this."""
+        self._since.pop(key, None)
+
+
+def _has_user_on_node(objects: Indexer, claim: ResourceClaim) -> bool:
+    """Return whether a pod that is on a node may run with a claim."""
+    name = "/".join(object_key(claim))
+    users = objects.by_index(Pod, resource_claim_entries.BY_CLAIM, name)
+    return any(pod.spec.node_name and not is_pod_done(pod) for pod in users)
+
+
+def _is_same_version(one: ResourceClaim, other: ResourceClaim) -> bool:
+    return one.metadata.resource_version == other.metadata.resource_version
 
 
 def _needs_review(objects: Indexer, claim: ResourceClaim) -> bool:
