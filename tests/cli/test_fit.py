@@ -139,7 +139,11 @@ def test_max_stops_and_says_so() -> None:
     ("arguments", "text", "said"),
     [
         ([], f"{POD}---\n{DEPLOYMENT}", "there is deployment/train, pod/web"),
-        ([], "", "there is no pod or claim among the manifests"),
+        (
+            [],
+            "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n",
+            "there is no pod or claim among the manifests",
+        ),
         (["deployment/trian"], DEPLOYMENT, "did you mean default/train?"),
         (["daemonset/agent"], DAEMONS, "has one pod on each node"),
         (["podgroup/x"], POD, "not of groups"),

@@ -610,7 +610,7 @@ def test_files_of_archives_that_are_packed_again_are_bounded_in_all(
 
 
 def test_a_file_in_which_nothing_is_is_told() -> None:
-    result = check("# nothing yet\n")
+    result = check("# nothing yet\n", "--allow-empty")
     assert result.exit_code == 0
     assert "note: <stdin> has no objects" in result.stderr
     assert json.loads(check("", "-o", "json").stdout)["summary"]["files"] == 1

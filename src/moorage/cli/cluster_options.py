@@ -21,6 +21,7 @@ from moorage.cli.output import Progress, complain, warn
 from moorage.cli.terminal import echo, printable
 from moorage.hardware.attributes import NumaNodeForm
 from moorage.hardware.errors import ProfileError
+from moorage.insight.messages import listed
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.kit.process_memory import garbage_collection_paused, keep_what_exists
 from moorage.sources.cluster_sources import ClusterSource, FileSource, Profiles
@@ -74,17 +75,30 @@ class Sources(NamedTuple):
 
 def cluster_options(function: F) -> F:
     """Add the options to a command; it gets a `given` argument, a ClusterInput."""
+    return source_options(_with_cluster(function))
 
+
+def manifest_cluster_options(function: F) -> F:
+    """Do the same for a command about manifests, which fails if there are none."""
+    return manifest_source_options(_with_cluster(function))
+
+
+def _with_cluster(function: F) -> F:
     @wraps(function)
     def with_cluster(*args: Any, sources: Sources, **kwargs: Any) -> Any:
         return function(*args, given=read_sources(sources), **kwargs)
 
-    return source_options(with_cluster)  # type: ignore[return-value]
+    return with_cluster  # type: ignore[return-value]
 
 
 def source_options(function: F) -> F:
     """Add the options to a command; it gets a `sources` argument, with nothing read yet."""
     return _with_options(function, _OPTIONS)
+
+
+def manifest_source_options(function: F) -> F:
+    """Do the same for a command about manifests, which fails if there are none."""
+    return _with_options(function, (*_OPTIONS, allow_empty_option))
 
 
 def optional_source_options(function: F) -> F:
@@ -116,6 +130,7 @@ def _with_options(
         at: str,
         gates: Gates,
         namespace: str | None = None,
+        allows_empty: bool = True,
         **kwargs: Any,
     ) -> Any:
         asks = is_live or bool(kubeconfig or context)
@@ -124,10 +139,17 @@ def _with_options(
         if at and not cluster_names:
             raise click.UsageError("--at needs a recording in --on")
         schema = KUBERNETES if strict else CORE
+        is_dump_all = not (filenames or asks or profile_names)  # all that the answer is about
         live = [_live(kubeconfig, context, namespace)] if asks else []
         sources = Sources(
             cluster=[
-                *_files(cluster_names, recursive=recursive, schema=schema, at=at),
+                *_files(
+                    cluster_names,
+                    recursive=recursive,
+                    schema=schema,
+                    at=at,
+                    allows_empty=allows_empty or not is_dump_all,
+                ),
                 *live,
                 *(
                     [Profiles(profile_names, NumaNodeForm[form_name.upper()])]
@@ -135,7 +157,9 @@ def _with_options(
                     else ()
                 ),
             ],
-            manifests=_files(filenames, recursive=recursive, schema=schema),
+            manifests=_files(
+                filenames, recursive=recursive, schema=schema, allows_empty=allows_empty
+            ),
             context=Context(gates=gates, now=_now(now_text), extensions=not strict),
             namespace=namespace or (live[0].namespace if live else "default"),
         )
@@ -150,6 +174,12 @@ _NAMESPACE = click.option(
     show_default="that of the context of --live, else default",
     metavar="NAME",
     help="Namespace of objects that do not name one.",
+)
+allow_empty_option = click.option(
+    "--allow-empty",
+    "allows_empty",
+    is_flag=True,
+    help="Accept files and directories without objects instead of failing.",
 )
 _OPTIONS = (
     click.option(
@@ -247,9 +277,18 @@ def _check_usage(
 
 
 def _files(
-    names: tuple[str, ...], *, recursive: bool, schema: Schema, at: str = ""
+    names: tuple[str, ...], *, recursive: bool, schema: Schema, at: str = "", allows_empty: bool
 ) -> list[ClusterSource]:
-    return [FileSource(names, recursive, schema, at)] if names else []
+    if not names:
+        return []
+    return [FileSource(names, recursive, schema, at, "" if allows_empty else empty_error(names))]
+
+
+def empty_error(names: Sequence[str]) -> str:
+    """Return what a command says whose files have no object, as kubectl does."""
+    command = click.get_current_context().info_name
+    shown = listed(["<stdin>" if name == STDIN else name for name in names])
+    return f"no objects passed to {command}: there are none in {shown}; --allow-empty accepts that"
 
 
 def _live(kubeconfig: str, context: str, namespace: str | None) -> Live:

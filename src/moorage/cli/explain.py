@@ -11,7 +11,7 @@ import click
 
 from moorage.api.core.pod import Pod
 from moorage.cli import CONTEXT
-from moorage.cli.cluster_options import ClusterInput, Sources, read_sources, source_options
+from moorage.cli.cluster_options import ClusterInput, Sources, manifest_source_options, read_sources
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from moorage.cli.object_argument import objects_of, parse_subject, subject_argument
 from moorage.cli.output import Progress, output_option, print_tree, yaml_text
@@ -87,7 +87,7 @@ _COLOURS = {Tone.CAUSE: ("", "red"), Tone.FIX: ("green", ""), Tone.HINT: ("", "c
     help="Do not ask before --apply-fix changes the cluster.",
 )
 @output_option("text", "json", "yaml")
-@source_options
+@manifest_source_options
 @scheduler_config_option
 def command(
     sources: Sources,

@@ -11,7 +11,7 @@ import msgspec
 
 from moorage.api.apps import DaemonSet
 from moorage.cli import CONTEXT
-from moorage.cli.cluster_options import ClusterInput, cluster_options
+from moorage.cli.cluster_options import ClusterInput, manifest_cluster_options
 from moorage.cli.command_classes import option_with_default
 from moorage.cli.errors import DOES_NOT_FIT, FITS
 from moorage.cli.object_argument import objects_of, subject_argument
@@ -72,7 +72,7 @@ PER_NODE = ("NODE", "REPLICAS", "DEVICES", "WHY NO MORE")
 )
 @click.option("--per-node", is_flag=True, help="Print one line per node, with its devices.")
 @output_option(*TABLE_FORMATS, text="Output format; wide names all nodes and devices.")
-@cluster_options
+@manifest_cluster_options
 @scheduler_config_option
 def command(
     given: ClusterInput,

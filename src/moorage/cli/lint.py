@@ -11,7 +11,7 @@ import click
 
 from moorage import __version__
 from moorage.cli import CONTEXT
-from moorage.cli.cluster_options import Sources, source_options
+from moorage.cli.cluster_options import Sources, manifest_source_options
 from moorage.cli.collection import collect
 from moorage.cli.command_classes import files_argument
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
@@ -76,7 +76,7 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
 )
 @files_argument
 @report_options
-@source_options
+@manifest_source_options
 def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: str) -> None:
     """Find mistakes in claims, classes, slices and pods.
 

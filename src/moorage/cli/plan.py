@@ -11,7 +11,7 @@ from operator import itemgetter
 import click
 
 from moorage.cli import CONTEXT
-from moorage.cli.cluster_options import ClusterInput, cluster_options
+from moorage.cli.cluster_options import ClusterInput, manifest_cluster_options
 from moorage.cli.device_trees import picture_option, write_picture
 from moorage.cli.errors import DOES_NOT_FIT, FITS
 from moorage.cli.output import (
@@ -72,7 +72,7 @@ WIDE = ("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES")
     help="Also show pending pods of the cluster; they are always planned.",
 )
 @picture_option
-@cluster_options
+@manifest_cluster_options
 @scheduler_config_option
 def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | None) -> None:
     """Plan pods: which node each gets, and which devices its claims get there.

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from moorage.cli import CONTEXT
-from moorage.cli.cluster_options import ClusterInput, cluster_options
+from moorage.cli.cluster_options import ClusterInput, manifest_cluster_options
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from moorage.cli.output import Progress, Row, complain, output_option, print_table, print_tree, warn
 from moorage.cli.scheduler_file import scheduler_config_option
@@ -124,7 +124,7 @@ class _Time(click.ParamType[float]):
 @output_option(
     "table", "json", "yaml", "csv", text="Output format; csv prints a line per pod or sample."
 )
-@cluster_options
+@manifest_cluster_options
 @scheduler_config_option
 def command(
     given: ClusterInput,

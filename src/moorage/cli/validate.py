@@ -16,6 +16,7 @@ from moorage.api.gates import Gates
 from moorage.api.resource.v1 import ResourceSlice
 from moorage.api.timestamp import Timestamp
 from moorage.cli import CONTEXT
+from moorage.cli.cluster_options import allow_empty_option, empty_error
 from moorage.cli.command_classes import files_argument
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from moorage.cli.gate_options import gate_options
@@ -26,7 +27,7 @@ from moorage.insight.messages import Concern, counted, listed
 from moorage.insight.reports import CheckedObject, FindingLevel, FindingReport, ReportFinding
 from moorage.insight.reports.rules import VALIDATION_RULES, validation_rule
 from moorage.sources.cluster_sources import empty_concerns
-from moorage.sources.errors import UnreadableError
+from moorage.sources.errors import NoManifestsError, UnreadableError
 from moorage.sources.inputs import (
     DocumentPart,
     Skipped,
@@ -65,6 +66,7 @@ KINDS_SHOWN_MAX = 12
     is_flag=True,
     help="Reject objects of kinds that cannot be checked instead of skipping them.",
 )
+@allow_empty_option
 @report_options
 @gate_options
 def command(
@@ -72,6 +74,7 @@ def command(
     recursive: bool,
     strict: bool,
     strict_kinds: bool,
+    allows_empty: bool,
     quiet: bool,
     output: str,
     gates: Gates,
@@ -98,7 +101,8 @@ def command(
     progress = Progress()
     skipped: list[Skipped] = []
     empty: list[str] = []
-    for part in _parts(filenames, printer, skipped, recursive=recursive):
+    kept = empty if allows_empty else None
+    for part in _parts(filenames, printer, skipped, kept, recursive=recursive):
         printer.files += 1
         skipped_before, found = len(skipped), False
         try:
@@ -115,6 +119,9 @@ def command(
     for _, verdict in judge.remaining():
         printer.verdict(verdict)
     progress.clear()
+    if not (allows_empty or printer.objects or printer.unreadable_count):
+        printer.no_objects(empty_error(filenames))
+        empty.clear()  # which the error names
     printer.finish((*empty_concerns(empty), *skipped_concerns(skipped)))
     sys.exit(printer.exit_status)
 
@@ -126,18 +133,35 @@ def _printer(output: str, *, quiet: bool) -> _Printer:
 
 
 def _parts(
-    filenames: tuple[str, ...], printer: _Printer, skipped: list[Skipped], *, recursive: bool
+    filenames: tuple[str, ...],
+    printer: _Printer,
+    skipped: list[Skipped],
+    empty: list[str] | None,
+    *,
+    recursive: bool,
 ) -> Iterator[DocumentPart]:
-    """Yield everything to check; print what cannot be read."""
+    """Yield everything to check; print what cannot be read.
+
+    Folders and archives without manifests go to `empty`; without it, they are errors.
+    """
     for name in filenames:
         try:
             for source in list(find_sources([name], recursive=recursive)):
                 try:
                     yield from source.parts(skipped)
                 except UnreadableError as error:
-                    printer.unreadable(str(error))
+                    _take_unreadable(error, source.name, printer, empty)
         except UnreadableError as error:
-            printer.unreadable(str(error))
+            _take_unreadable(error, name, printer, empty)
+
+
+def _take_unreadable(
+    error: UnreadableError, name: str, printer: _Printer, empty: list[str] | None
+) -> None:
+    if isinstance(error, NoManifestsError) and empty is not None:
+        empty.append(name)
+    else:
+        printer.unreadable(str(error))
 
 
 class _Printer:
@@ -151,6 +175,7 @@ class _Printer:
         self.warnings = 0
         self.devices = 0
         self.unreadable_count = 0
+        self.is_empty = False  # and must not be
 
     def verdict(self, verdict: Verdict) -> None:
         if verdict.is_foreign:
@@ -162,17 +187,29 @@ class _Printer:
         if isinstance(verdict.stored, ResourceSlice):
             self.devices += len(verdict.stored.spec.devices or ())
 
-    def unreadable(self, message: str) -> None:  # noqa: ARG002
+    def unreadable(self, message: str) -> None:
         self.unreadable_count += 1
+        self.input_error(message)
+
+    def no_objects(self, message: str) -> None:
+        self.is_empty = True
+        self.input_error(message)
+
+    def input_error(self, message: str) -> None:
+        raise NotImplementedError
 
     def finish(self, notes: Sequence[Concern]) -> None:
         raise NotImplementedError
 
+    @property
+    def objects(self) -> int:
+        """How many objects there were, checked or not."""
+        return self.accepted.total() + self.refused.total() + self.foreign.total()
+
     def summary(self) -> str:
         """Return one line about everything."""
         accepted, refused = self.accepted.total(), self.refused.total()
-        objects = accepted + refused + self.foreign.total()
-        checked = f"{counted(objects, 'object')} in {counted(self.files, 'file')}"
+        checked = f"{counted(self.objects, 'object')} in {counted(self.files, 'file')}"
         outcomes = f"{accepted} accepted, {refused} refused, {counted(self.warnings, 'warning')}"
         if self.foreign:
             outcomes += f", {self.foreign.total():,} not checked"
@@ -182,7 +219,7 @@ class _Printer:
 
     @property
     def exit_status(self) -> int:
-        if self.unreadable_count:
+        if self.unreadable_count or self.is_empty:
             return UNREADABLE
         return DOES_NOT_FIT if self.refused.total() else FITS
 
@@ -199,8 +236,7 @@ class _TextPrinter(_Printer):
         for finding in verdict.findings:
             echo(_finding_line(verdict, finding))
 
-    def unreadable(self, message: str) -> None:
-        super().unreadable(message)
+    def input_error(self, message: str) -> None:
         complain(message)
 
     def finish(self, notes: Sequence[Concern]) -> None:
@@ -247,8 +283,7 @@ class _JsonPrinter(_Printer):
         if not verdict.is_foreign:
             self._objects.append(_as_json(verdict))
 
-    def unreadable(self, message: str) -> None:
-        super().unreadable(message)
+    def input_error(self, message: str) -> None:
         self._unreadable.append(message)
 
     def finish(self, notes: Sequence[Concern]) -> None:
@@ -281,8 +316,7 @@ class _ReportPrinter(_Printer):
         super().verdict(verdict)
         self._objects.append(_checked_object(verdict, self._workspace))
 
-    def unreadable(self, message: str) -> None:
-        super().unreadable(message)
+    def input_error(self, message: str) -> None:
         self._objects.append(self._workspace.unreadable(message))
 
     def finish(self, notes: Sequence[Concern]) -> None:

@@ -9,7 +9,7 @@ import click
 
 from moorage.cli import CONTEXT
 from moorage.cli.change_options import ChangeValues, RequestedChange, change_options, read_changes
-from moorage.cli.cluster_options import ClusterInput, cluster_options
+from moorage.cli.cluster_options import ClusterInput, manifest_cluster_options
 from moorage.cli.errors import DOES_NOT_FIT, FITS
 from moorage.cli.output import (
     TABLE_FORMATS,
@@ -56,7 +56,7 @@ DEVICES = ("NODE", "DRIVER", "FREE", "TOTAL")
     *TABLE_FORMATS, text="Output format; wide prints the devices of each pod, and all nodes."
 )
 @change_options
-@cluster_options
+@manifest_cluster_options
 @scheduler_config_option
 def command(given: ClusterInput, changes: ChangeValues, output: str) -> None:
     """Show what changes would do to pods and devices before you make them.

@@ -15,7 +15,7 @@ from moorage.hardware.attributes import NumaNodeForm
 from moorage.hardware.catalogue import Catalogue
 from moorage.insight.messages import Concern, listed
 from moorage.insight.snapshot.archive import Archive
-from moorage.sources.errors import UnreadableError
+from moorage.sources.errors import NoManifestsError, UnreadableError
 from moorage.sources.inputs import (
     DocumentPart,
     InputSource,
@@ -82,58 +82,79 @@ class FileSource(NamedTuple):
     recursive: bool
     schema: Schema
     at: str = ""  # the moment to read recordings at
+    if_empty: str = ""  # the error if there is no object in any of them; without it, that is fine
 
     def give(self, intake: Taker) -> None:
         """Pass on the objects of all files; record files that cannot be read."""
-        skipped: list[Skipped] = []
-        empty: list[str] = []
-        recordings: list[str] = []
+        reading = _FileReading(self, intake)
         for name in self.names:
             try:
                 for source in list(find_sources([name], recursive=self.recursive)):
-                    self._give_source(source, intake, skipped, empty, recordings)
+                    reading.give_source(source)
+            except NoManifestsError as error:
+                reading.add_empty(name, error)
             except UnreadableError as error:
                 intake.unreadable.append(str(error))
-        if self.at and not (recordings or intake.unreadable):
-            given = listed(list(self.names))
-            intake.unreadable.append(f"--at {self.at}: no recording of `moor record` in {given}")
-        intake.add_concerns(empty_concerns(empty))
-        intake.add_concerns(skipped_concerns(skipped))
+        reading.finish()
 
-    def _give_source(
-        self,
-        source: InputSource,
-        intake: Taker,
-        skipped: list[Skipped],
-        empty: list[str],
-        recordings: list[str],
-    ) -> None:
+
+class _FileReading:
+    """The reading of all files of a source into an intake."""
+
+    def __init__(self, files: FileSource, intake: Taker) -> None:
+        self._files, self._intake = files, intake
+        self._skipped: list[Skipped] = []
+        self._empty: list[str] = []
+        self._has_recordings = self._has_objects = False
+
+    def add_empty(self, name: str, error: NoManifestsError) -> None:
+        """Record a folder or an archive without manifests: an error if objects are needed."""
+        if self._files.if_empty:
+            self._intake.unreadable.append(str(error))
+        else:
+            self._empty.append(name)
+
+    def give_source(self, source: InputSource) -> None:
+        """Pass on the objects of a file."""
         try:
-            for part in source.parts(skipped, self.at):
+            for part in source.parts(self._skipped, self._files.at):
                 if isinstance(part.content, RecordedMoment):
-                    recordings.append(part.name)
-                    intake.add_concerns(_recording_concerns(part.name, part.content))
-                self._give_part(part, intake, skipped, empty)
+                    self._has_recordings = True
+                    self._intake.add_concerns(_recording_concerns(part.name, part.content))
+                self._give_part(part)
+        except NoManifestsError as error:
+            self.add_empty(source.name, error)
         except UnreadableError as error:
-            intake.unreadable.append(str(error))
+            self._intake.unreadable.append(str(error))
 
-    def _give_part(
-        self, part: DocumentPart, intake: Taker, skipped: list[Skipped], empty: list[str]
-    ) -> None:
+    def _give_part(self, part: DocumentPart) -> None:
+        intake = self._intake
         if isinstance(part.content, Archive):
             intake.add_concerns(_concerns(part.name, part.content, intake))
-        skipped_before, found = len(skipped), False
+        skipped_before, found = len(self._skipped), False
         try:
             documents = part.documents(
-                schema=self.schema, skipped=skipped, objects=intake.item_reader
+                schema=self._files.schema, skipped=self._skipped, objects=intake.item_reader
             )
             for document in documents:
                 intake.add_document(document)
-                found = True
-            if not found and len(skipped) == skipped_before:
-                empty.append(part.name)
+                self._has_objects = found = True
+            if not found and len(self._skipped) == skipped_before:
+                self._empty.append(part.name)
         except UnreadableError as error:
             intake.unreadable.append(str(error))
+
+    def finish(self) -> None:
+        """Record what is odd about the files as a whole."""
+        files, intake = self._files, self._intake
+        if files.at and not (self._has_recordings or intake.unreadable):
+            given = listed(list(files.names))
+            intake.unreadable.append(f"--at {files.at}: no recording of `moor record` in {given}")
+        if not (self._has_objects or intake.unreadable) and files.if_empty:
+            intake.unreadable.append(files.if_empty)
+        else:
+            intake.add_concerns(empty_concerns(self._empty))
+        intake.add_concerns(skipped_concerns(self._skipped))
 
 
 def empty_concerns(names: Sequence[str]) -> Iterator[Concern]:

@@ -2,6 +2,7 @@
 
 SourceError (a ValueError)
 ├── UnreadableError      a source cannot be read
+│   └── NoManifestsError  a folder or an archive has no file that could be a manifest
 └── ObjectsRefusedError  an API server would reject some objects
 """
 
@@ -18,6 +19,10 @@ class SourceError(MoorageError, ValueError):
 
 class UnreadableError(SourceError):
     """A source that cannot be read; the message gives place and fact."""
+
+
+class NoManifestsError(UnreadableError):
+    """A folder or an archive without a file that could be a manifest."""
 
 
 class ObjectsRefusedError(SourceError):

@@ -41,7 +41,7 @@ from moorage.insight.history.recording import is_recording
 from moorage.insight.messages import Concern, counted, listed
 from moorage.insight.snapshot.archive import Archive, is_snapshot, read_archive
 from moorage.insight.snapshot.bundle import BYTES_MAX, GZIP_MAGIC, is_bundle, read_bundle
-from moorage.sources.errors import UnreadableError
+from moorage.sources.errors import NoManifestsError, UnreadableError
 from moorage.sources.large_files import FileText, large_json
 from moorage.sources.recordings import RecordedMoment, recorded_moment
 
@@ -217,7 +217,7 @@ class InputSource(NamedTuple):
         skipped += (Skipped(f"{self.name}!{name}", *LINK) for name in bundle.left_out)
         if not bundle.files:
             links = "; links in it are not followed" if bundle.left_out else ""
-            raise UnreadableError(f"{self.name}: no {', '.join(SUFFIXES)} files in it{links}")
+            raise NoManifestsError(f"{self.name}: no {', '.join(SUFFIXES)} files in it{links}")
         left = BYTES_MAX  # its members may be compressed, too
         for file in bundle.files:
             inner = InputSource(f"{self.name}!{file.name}", None)
@@ -296,7 +296,7 @@ def _directory(folder: Path, *, recursive: bool) -> Iterator[InputSource]:
         archives = [path for path in pattern if path.name.endswith(ARCHIVE_SUFFIXES)]
         hint = "" if recursive else "; -R looks into subdirectories, too"
         hint = f"; {archives[0]} is an archive: name it itself" if archives else hint
-        raise UnreadableError(f"{folder}: no {', '.join(SUFFIXES)} files in it{hint}")
+        raise NoManifestsError(f"{folder}: no {', '.join(SUFFIXES)} files in it{hint}")
     for path in files:
         yield InputSource(str(path), path)
 

@@ -122,8 +122,8 @@ UNREADABLE_RULE = ReportRule(
     UNREADABLE,
     FindingLevel.ERROR,
     "an input could not be read",
-    "The file does not exist, is no YAML or JSON, or goes beyond a limit of reading. Nothing in "
-    "it was checked.",
+    "The file does not exist, is no YAML or JSON, has no objects, or goes beyond a limit of "
+    "reading. Nothing in it was checked.",
     "https://kubernetes.io/docs/concepts/overview/working-with-objects/",
 )
 
