@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from moorage.api.resource.v1 import DeviceAttribute
 from moorage.hardware.attributes import (
@@ -21,6 +23,7 @@ from moorage.hardware.attributes import (
     physical_numa_node,
 )
 from moorage.hardware.errors import NoAttributeError
+from moorage.hardware.numbers import format_cpu_list
 from moorage.hardware.sysfs_tree import Link, MemoryEntries, SysfsTree, folder_tree, write_entries
 
 DEVICE = "0000:02:00.0"
@@ -44,8 +47,12 @@ def tree_of(entries: dict[str, str | Link]) -> SysfsTree:
     return SysfsTree(MemoryEntries(entries))
 
 
-def distance(node: int, row: str) -> dict[str, str | Link]:
-    return {f"devices/system/node/node{node}/distance": f"{row}\n"}
+def distance(node: int, row: str, online: str = "") -> dict[str, str | Link]:
+    """Return the distances of a node; without a list, the nodes 0, 1, 2 … are online."""
+    return {
+        f"devices/system/node/node{node}/distance": f"{row}\n",
+        "devices/system/node/online": f"{online or f'0-{max(len(row.split()) - 1, 0)}'}\n",
+    }
 
 
 def socket(node: int, cpus: str, package: str) -> dict[str, str | Link]:
@@ -158,6 +165,33 @@ LISTS = [
         0,
         (0, 1),
     ),
+    ("a gap: the second column is node 2", distance(2, "12 10 12", "0,2-3"), 2, (2, 0, 3)),
+    ("a gap before the device's node", distance(8, "21 10", "0,8"), 8, (8, 0)),
+    ("more columns than online nodes", distance(0, "10 12 12", "0-1"), 0, (0,)),
+    ("fewer columns than online nodes", distance(0, "10 12", "0-2"), 0, (0,)),
+    ("online nodes that are no list", distance(0, "10 12", "all"), 0, (0,)),
+    ("the device's node is not online", distance(1, "12 10", "0,2"), 1, (1,)),
+    (
+        "without a list of online nodes, those with folders are",
+        {
+            "devices/system/node/node0/cpulist": "0\n",
+            "devices/system/node/node2/distance": "12 10 12\n",
+            "devices/system/node/node3/cpulist": "\n",
+            "devices/system/node/possible": "0-3\n",
+        },
+        2,
+        (2, 0, 3),
+    ),
+    (
+        "sockets are those of the nodes, not of the columns",
+        distance(2, "12 10 12", "0,2-3")
+        | socket(0, "0", "0")
+        | socket(1, "1", "1")
+        | socket(2, "2", "1")
+        | socket(3, "3", "1"),
+        2,
+        (2, 3),
+    ),
     (
         "CPUs that cannot be read count as unknown",
         distance(0, "10 12") | socket(0, "0-99999999", "0") | socket(1, "1", "1"),
@@ -178,6 +212,39 @@ def test_list_is_the_node_and_those_as_near_on_its_socket(
     assert numa_node_of_pci(tree, DEVICE, NumaNodeForm.LIST) == wanted
     assert numa_node(tree, node, NumaNodeForm.LIST) == wanted
     assert numa_node(tree, node, True) == wanted
+
+
+@st.composite
+def machines(
+    draw: st.DrawFn,
+) -> tuple[dict[str, str | Link], dict[int, int], dict[int, int | None]]:
+    """Return a sysfs, how far each online node is from the first drawn, and the nodes' sockets."""
+    nodes = draw(st.lists(st.integers(0, 1023), min_size=1, max_size=8, unique=True))
+    far = {node: draw(st.integers(11, 14)) for node in nodes[1:]} | {nodes[0]: 10}
+    sockets = {node: draw(st.none() | st.integers(0, 1)) for node in nodes}
+    row = " ".join(str(far[node]) for node in sorted(nodes))
+    entries = distance(nodes[0], row, format_cpu_list(nodes))
+    for node, package in sockets.items():
+        entries |= {} if package is None else socket(node, str(node), str(package))
+    return entries, far, sockets
+
+
+@given(machines())
+def test_every_node_of_a_list_is_nearest_and_on_the_socket_whichever_nodes_are_online(
+    machine: tuple[dict[str, str | Link], dict[int, int], dict[int, int | None]],
+) -> None:
+    entries, far, sockets = machine
+    own = min(far, key=far.__getitem__)
+    nearest = min((each for node, each in far.items() if node != own), default=0)
+    expected = [
+        node
+        for node in sorted(far)
+        if node != own
+        and far[node] == nearest
+        and (sockets[own] is None or sockets[node] in (sockets[own], None))
+    ]
+    found = numa_node(tree_of(entries), own, NumaNodeForm.LIST).value.int_values
+    assert found == (own, *expected)
 
 
 def test_scalar_is_the_default() -> None:

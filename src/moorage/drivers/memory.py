@@ -29,10 +29,9 @@ from moorage.drivers.host import (
     devices_of_request,
     folder_names,
     read_integer,
-    read_list,
     read_text,
 )
-from moorage.hardware.attributes import NUMA_NODES_MAX, bytes_of
+from moorage.hardware.attributes import bytes_of, online_nodes
 from moorage.hardware.drivers.memory import CAPACITY, DRIVER, PAGE, SMALLEST, Pages, memory_device
 from moorage.hardware.numbers import format_cpu_list
 from moorage.hardware.sysfs_tree import SysfsTree
@@ -40,7 +39,6 @@ from moorage.hardware.sysfs_tree import SysfsTree
 CLAIM_VARIABLE = "DRAMEMORY"
 
 _NODES = "devices/system/node"
-_NODE = re.compile(r"node([0-9]{1,4})")
 _TOTAL = re.compile(r"MemTotal:\s+([0-9]{1,15}) kB")
 _HUGE = re.compile(r"hugepages-([0-9]{1,9})kB")
 
@@ -71,7 +69,7 @@ class MemoryDriver(WatchingDriver):
 
 def memory_of(host: Host) -> Iterator[Pages]:
     """Yield the memory of a machine; huge pages that do not exist yet are left out."""
-    nodes = _online(host.sys)
+    nodes = online_nodes(host.sys)
     if not nodes:
         total = _total(read_text(host.proc, "meminfo"))
         yield from _pages(host.sys, "kernel/mm/hugepages", total, None)
@@ -104,15 +102,6 @@ def _huge(tree: SysfsTree, folder: str) -> Iterator[tuple[int, int]]:
 def _total(text: str | None) -> int | None:
     found = _TOTAL.search(text or "")
     return int(found[1]) * 1024 if found is not None else None
-
-
-def _online(tree: SysfsTree) -> list[int]:
-    """Return the online NUMA nodes; a node without a folder just went offline."""
-    matches = [_NODE.fullmatch(name) for name in folder_names(tree, _NODES)]
-    nodes = sorted(int(each[1]) for each in matches if each is not None)
-    online = read_list(tree, f"{_NODES}/online")
-    found = nodes if online is None else [node for node in nodes if node in online]
-    return [node for node in found if node < NUMA_NODES_MAX]
 
 
 def _nodes(known: dict[str, Pages], devices: tuple[AllocatedDevice, ...]) -> str:

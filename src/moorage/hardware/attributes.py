@@ -6,11 +6,12 @@ Drivers publish these beside their own. A driver leaves out an attribute that it
 numaNode has two forms. The scalar is the device's own NUMA node. The list begins with it, followed
 by the nearest nodes on the same socket:
 
-1. read the row of distances (ACPI SLIT) of the device's node;
+1. read the row of distances (ACPI SLIT) of the device's node, which has a column for each online
+   node, in the order of `online`: with nodes 0,2-3 the second column belongs to node 2;
 2. find the smallest distance to any other node, of any socket;
 3. keep the nodes at that distance whose socket is the same, or unknown.
 
-If the distances cannot be read, the list has only the device's own node.
+If it is not known how far which node is, the list has only the device's own node.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _PCI_DEVICES = "bus/pci/devices"
 _NODES = "devices/system/node"
 _CPUS = "devices/system/cpu"
 _NODE_NAME = re.compile(r"node[0-9].*")
+_NODE_FOLDER = re.compile(r"node([0-9]{1,4})")
 
 Attributes = dict[str, DeviceAttribute]
 Capacities = dict[str, DeviceCapacity]
@@ -128,6 +130,15 @@ def numa_node_of_cpu(tree: SysfsTree, cpu: int) -> int:
         raise NoAttributeError(f"failed to parse NUMA node number from {name}: {error}") from None
 
 
+def online_nodes(tree: SysfsTree) -> tuple[int, ...]:
+    """Return the online NUMA nodes, in order; none on a machine without NUMA."""
+    try:
+        found = set(parse_cpu_list(tree.read(f"{_NODES}/online")))
+    except (TreeError, ValueError):
+        found = _nodes_with_folders(tree)  # the kernel has one for each online node
+    return tuple(sorted(node for node in found if node < NUMA_NODES_MAX))
+
+
 def physical_numa_node(attribute: DeviceAttribute | None) -> int | None:
     """Return the NUMA node of a device from either form; None is unknown, never node 0."""
     if attribute is None:
@@ -173,9 +184,8 @@ def _numa_attribute(tree: SysfsTree, node: int, form: NumaNodeForm | bool) -> Na
 
 def _as_near(tree: SysfsTree, node: int) -> list[int]:
     """Return the other nodes at the smallest distance that are not on another socket."""
-    distances = _distances(tree, node)
-    others = {other: each for other, each in enumerate(distances) if other != node}
-    if node >= len(distances) or not others:
+    others = _distances(tree, node)
+    if others.pop(node, None) is None or not others:
         return []
     nearest = [other for other, each in others.items() if each == min(others.values())]
     socket = _socket(tree, node)
@@ -184,13 +194,23 @@ def _as_near(tree: SysfsTree, node: int) -> list[int]:
     return [other for other in nearest if _socket(tree, other) in (socket, None)]
 
 
-def _distances(tree: SysfsTree, node: int) -> list[int]:
-    """Return a row of the SLIT; empty if it cannot be read."""
+def _distances(tree: SysfsTree, node: int) -> dict[int, int]:
+    """Return how far each online node is from a node (a row of the SLIT); empty if unknown."""
     try:
         row = [parse_integer(part) for part in tree.read(f"{_NODES}/node{node}/distance").split()]
     except (TreeError, ValueError):
-        return []
-    return row if len(row) <= NUMA_NODES_MAX else []
+        return {}
+    online = online_nodes(tree)
+    # The lengths differ if a node came or went between the two reads.
+    return dict(zip(online, row, strict=True)) if len(online) == len(row) else {}
+
+
+def _nodes_with_folders(tree: SysfsTree) -> set[int]:
+    try:
+        matches = map(_NODE_FOLDER.fullmatch, tree.names(_NODES))
+    except TreeError:
+        return set()
+    return {int(each[1]) for each in matches if each is not None}
 
 
 def _socket(tree: SysfsTree, node: int) -> int | None:
