@@ -153,7 +153,7 @@ def _members(value: type) -> Iterator[tuple[str, Any]]:
     """Yield the public members as text, each with the object that has its docstring."""
     if issubclass(value, Enum):
         yield from ((f"{each.name} = {each.value!r}", None) for each in value)
-    fields = getattr(value, "__struct_fields__", ())
+    fields = getattr(value, "__struct_fields__", ()) or getattr(value, "_fields", ())
     hints = _hints(value)
     yield from ((f"{field}: {_annotation(hints.get(field, ''), value)}", None) for field in fields)
     for name in sorted(_public(value)):
@@ -218,6 +218,7 @@ def _annotation(annotation: Any, owner: Any) -> str:
     """Return a type as it is written, with aliases of its module written out."""
     if annotation is inspect.Parameter.empty:
         return ""
+    annotation = getattr(annotation, "__forward_arg__", annotation)  # of a named tuple
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     module = sys.modules.get(getattr(owner, "__module__", ""), None)
     return _shortened(re.sub(r"(?<![\w.'\"])[A-Z]\w*", lambda word: _alias(word[0], module), text))

@@ -81,6 +81,10 @@ def test_a_kubeconfig_that_is_not_there_is_named(program: str) -> None:
             "--numa-node list: feature gate DRAListTypeAttributes is off",
         ),
         (
+            ["plan", "--profile", "r7725", "--numa-node=list", "--gates-preset=kubernetes-1.37"],
+            "have a list; use --numa-node scalar, or --feature-gates DRAListTypeAttributes=true",
+        ),
+        (
             ["controllers", "--numa-node", "list", "--gates-preset", "kubernetes-1.37"],
             "--numa-node list: feature gate DRAListTypeAttributes is off",
         ),

@@ -17,11 +17,13 @@ from moorage.client.api_client import ApiClient
 from moorage.client.errors import UnavailableError
 from moorage.client.in_process import InProcessTransport
 from moorage.client.writes import Create, Delete, Target, Update
-from moorage.driver import Device, DeviceTaint, Inventory, Pool
+from moorage.driver import Device, DeviceAttribute, DeviceTaint, Inventory, Pool
 from moorage.driver.errors import DroppedFieldsError, InventoryError, PublishingError
 from moorage.driver.serving import serving
 from moorage.driver.slice_controller import REPAIR_S, SliceController
 from moorage.driver.slice_plan import Publisher
+from moorage.hardware import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, Catalogue, NumaNodeForm
+from moorage.hardware.sysfs import sysfs_tree
 from moorage.kit.clock import ManualClock
 from tests.client.servers import embedded
 from tests.client.test_versions import without
@@ -126,6 +128,57 @@ def test_fields_that_the_server_drops_are_named_once() -> None:
         )
 
     asyncio.run(play())
+
+
+REMEDY = "; for attributes with lists, enable feature gate DRAListTypeAttributes in the cluster"
+LISTS = [
+    ([NUMA_NODE], f"{REMEDY}, or start the driver with --numa-node scalar"),
+    ([NUMA_NODE, "example.com/nodes"], REMEDY),
+]
+
+
+@pytest.mark.parametrize(("names", "remedy"), LISTS)
+def test_lists_that_the_server_drops_end_the_driver_with_the_remedy(
+    names: list[str], remedy: str
+) -> None:
+    async def play() -> None:
+        driver = Blinkers([])
+        attributes = dict.fromkeys(names, DeviceAttribute(int_values=(6, 4)))
+        driver.inventory = [Device(name="red", attributes=attributes)]
+        with short_folder() as folder:
+            async with (
+                asyncio.timeout(WAIT_S),
+                api_server(folder, Gates.parse("DRAListTypeAttributes=false")) as client,
+                serving(driver, settings_in(folder), client) as running,
+            ):
+                with pytest.raises(InventoryError, match="numaNode]: Invalid value") as caught:
+                    await running.wait_published()
+        assert str(caught.value).endswith(remedy)
+
+    asyncio.run(play())
+
+
+@played
+async def test_pci_devices_have_the_form_of_numa_node_that_the_operator_chose(
+    folder: Path, client: ApiClient
+) -> None:
+    tree = sysfs_tree(Catalogue().profile("r7725"))
+
+    class Card(Blinkers):
+        def devices(self) -> Inventory:
+            return [Device(name="nic", attributes=self.pci_attributes("0001:3f:00.0", tree))]
+
+    for form, values in (
+        (NumaNodeForm.SCALAR, (6, None)),
+        (NumaNodeForm.LIST, (None, (6, 4, 5, 7))),
+    ):
+        settings = replace(settings_in(folder), numa_form=form)
+        async with serving(Card(), settings, client) as running:
+            await running.wait_published()
+            ((device,),) = [each.spec.devices or () for each in await slices(client)]
+        assert set(device.attributes) == {NUMA_NODE, PCI_BUS_ID, PCIE_ROOT}
+        found = device.attributes[NUMA_NODE]
+        assert (found.int_value, found.int_values) == values
 
 
 @played

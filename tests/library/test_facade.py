@@ -134,7 +134,7 @@ def test_a_claim_alone_is_planned_for_a_pod_that_stands_for_it() -> None:
         ({"profile": "dgx-h100", "scheduler_config": "missing.yaml"}, "missing.yaml"),
         (
             {"profile": "dgx-h100", "numa_node": "list", "gates_preset": "kubernetes-1.37"},
-            "numa_node: feature gate DRAListTypeAttributes is off",
+            "DRAListTypeAttributes is off, .*; use numa_node='scalar', or feature_gates=",
         ),
     ],
 )

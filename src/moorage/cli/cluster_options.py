@@ -16,7 +16,7 @@ from moorage.api.gates import Gates
 from moorage.api.timestamp import Timestamp
 from moorage.cli.command_classes import add_options
 from moorage.cli.errors import DOES_NOT_FIT, UNREADABLE, fail
-from moorage.cli.gate_options import gate_options, numa_node_option
+from moorage.cli.gate_options import check_numa_form, gate_options, numa_node_option
 from moorage.cli.output import Progress, complain, warn
 from moorage.cli.terminal import echo, printable
 from moorage.hardware.attributes import NumaNodeForm
@@ -138,6 +138,7 @@ def _with_options(
         _check_usage(filenames, cluster_names, has_cluster=has_cluster)
         if at and not cluster_names:
             raise click.UsageError("--at needs a recording in --on")
+        check_numa_form(form_name, gates)
         schema = KUBERNETES if strict else CORE
         is_dump_all = not (filenames or asks or profile_names)  # all that the answer is about
         live = [_live(kubeconfig, context, namespace)] if asks else []

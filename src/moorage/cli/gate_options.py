@@ -32,12 +32,11 @@ def numa_node_option(text: str) -> Callable[[F], F]:
 
 def check_numa_form(form_name: str, gates: Gates) -> None:
     """Reject `--numa-node list` if an API server would reject the resulting slices."""
-    gate = Gate.DRA_LIST_TYPE_ATTRIBUTES
-    if form_name == "list" and not gates.enabled(gate):
-        raise click.UsageError(
-            f"--numa-node list: feature gate {gate} is off, and without it an attribute cannot "
-            f"have a list; use --numa-node scalar, or --feature-gates {gate}=true"
-        )
+    from moorage.hardware.attributes import NumaNodeForm, numa_form_problem
+
+    if problem := numa_form_problem(NumaNodeForm[form_name.upper()], gates):
+        remedy = f"--feature-gates {Gate.DRA_LIST_TYPE_ATTRIBUTES}=true"
+        raise click.UsageError(f"--numa-node list: {problem}; use --numa-node scalar, or {remedy}")
 
 
 def gate_options(function: F) -> F:

@@ -5,7 +5,6 @@
     program              `run`: a driver as a program
     settings             node, folders and sockets of a driver
     metadata             for workloads: device metadata that containers read
-    attributes           the standard attributes, from sysfs
     errors               what can go wrong
     scaffold             the files of a new driver
 

@@ -16,7 +16,7 @@
 The SDK does everything else: sockets, registration, slices, CDI files, restarts. Methods may be
 async; others run in a thread, so they may block. They are called one at a time unless the driver
 allows more. Values are checked when they are made: a wrong one raises TypeError or ValueError where
-it is written.
+it is written. `self.pci_attributes(bus_id)` are the attributes that devices of all drivers share.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ from moorage.api.resource.v1 import (
 )
 from moorage.api.structs import Checked
 from moorage.driver.errors import DriverError
-from moorage.hardware.attributes import NumaNodeForm
+from moorage.hardware import NumaNodeForm, SysfsTree, folder_tree
+from moorage.hardware.attributes import DeviceLocation
 
 LOG = logging.getLogger(__name__)
 
@@ -208,6 +209,16 @@ class Driver(ABC):
 
     async def stopped(self) -> None:  # noqa: B027
         """Called at the end."""
+
+    def pci_attributes(
+        self, bus_id: str, tree: SysfsTree | None = None
+    ) -> dict[str, DeviceAttribute]:
+        """Return pciBusID, pcieRoot and numaNode of a PCI device, as far as sysfs has them.
+
+        numaNode has the form that the operator chose with `--numa-node`. Another tree than that of
+        this machine serves tests.
+        """
+        return DeviceLocation(tree or folder_tree(), self.numa_form).pci_attributes(bus_id)
 
     def republish(self) -> None:
         """Have `devices` called again soon; from any thread, at any time."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Iterable
 from itertools import islice
 from random import random as chance
@@ -23,6 +24,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from moorage.api.core import Node
+from moorage.api.gates import Gate
 from moorage.api.resource.v1 import Device, ResourceSlice
 from moorage.api.structs import shown
 from moorage.client.contract import Client
@@ -41,9 +43,11 @@ from moorage.driver.slice_plan import (
     is_same_spec,
     plan,
 )
+from moorage.hardware import NUMA_NODE
 from moorage.kit.backoff import Backoff
 from moorage.kit.clock import REAL, Clock
 from moorage.validation.resource_slice import dropped
+from moorage.validation.slice_device import is_list
 
 LOG = logging.getLogger(__name__)
 
@@ -52,6 +56,7 @@ REPAIR_S = 5.0  # after somebody else changed our slices, and may not be done
 SLOW_S = 10.0  # before a warning that devices() is slow
 SEEN_S_MAX = 60.0  # how long to wait for our own writes to come back
 EXPECTED = "a list of Device or Pool objects, or [] if there are none"
+_REFUSED_ATTRIBUTE = re.compile(r"attributes\[([^\[\]]+)\]: ")
 BACKOFF = Backoff(first_s=0.2, longest_s=60.0, jitter=0.5)
 
 
@@ -241,7 +246,8 @@ class SliceController:
         try:
             stored: ResourceSlice = await self._client.write(write)
         except InvalidError as error:
-            raise InventoryError(f"the server does not take the devices: {error}") from None
+            remedy = _remedy_of_lists(write.value, str(error))
+            raise InventoryError(f"the server does not take the devices: {error}{remedy}") from None
         self.written += 1
         self._expect(stored)
         self._compare(write.value, stored)
@@ -322,6 +328,23 @@ def _other_than_devices(found: list[Any]) -> str:
             remedy = f"; write {instead}" if instead else ""
             return f"devices() returned {shown(each)} at [{index}], not a Device or Pool{remedy}"
     return "devices() returned Device and Pool objects; return those of one kind"
+
+
+def _remedy_of_lists(refused: ResourceSlice, error: str) -> str:
+    """Return what to do if attributes are refused because lists are not enabled; empty if not."""
+    attributes = {
+        name: value
+        for device in refused.spec.devices or ()
+        for name, value in device.attributes.items()
+    }
+    # The server drops the list, and then misses the attribute's value.
+    names = {each for each in _REFUSED_ATTRIBUTE.findall(error) if each in attributes}
+    lists = {name for name in names if is_list(attributes[name])}
+    if not lists:
+        return ""
+    gate = f"enable feature gate {Gate.DRA_LIST_TYPE_ATTRIBUTES} in the cluster"
+    scalar = ", or start the driver with --numa-node scalar" if lists == {NUMA_NODE} else ""
+    return f"; for attributes with lists, {gate}{scalar}"
 
 
 def _is_at(revision: str, expected: str) -> bool:

@@ -12,13 +12,40 @@ numbers        integers, lists of CPUs and PCI addresses as the kernel writes th
 errors         the tree of errors
 """
 
-from moorage.hardware.attributes import NumaNodeForm
+from moorage.hardware.attributes import (
+    NUMA_NODE,
+    PCI_BUS_ID,
+    PCIE_ROOT,
+    NamedAttribute,
+    NumaNodeForm,
+    numa_node,
+    numa_node_of_cpu,
+    numa_node_of_pci,
+    pci_bus_id,
+    pcie_root,
+    physical_numa_node,
+)
 from moorage.hardware.catalogue import Catalogue, Fleet
-from moorage.hardware.errors import ProfileError
+from moorage.hardware.errors import NoAttributeError, ProfileError, TreeError
+from moorage.hardware.sysfs_tree import SysfsTree, folder_tree
 
 __all__ = [
+    "NUMA_NODE",
+    "PCIE_ROOT",
+    "PCI_BUS_ID",
     "Catalogue",
     "Fleet",
+    "NamedAttribute",
+    "NoAttributeError",
     "NumaNodeForm",
     "ProfileError",
+    "SysfsTree",
+    "TreeError",
+    "folder_tree",
+    "numa_node",
+    "numa_node_of_cpu",
+    "numa_node_of_pci",
+    "pci_bus_id",
+    "pcie_root",
+    "physical_numa_node",
 ]

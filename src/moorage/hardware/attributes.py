@@ -22,6 +22,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
+from moorage.api.gates import Gate, Gates
 from moorage.api.quantity import Format, Quantity
 from moorage.api.resource.v1 import DeviceAttribute, DeviceCapacity
 from moorage.hardware.errors import NoAttributeError, TreeError
@@ -53,6 +54,14 @@ class NumaNodeForm(IntEnum):
 
     SCALAR = 0
     LIST = 1
+
+
+def numa_form_problem(form: NumaNodeForm, gates: Gates) -> str | None:
+    """Return why an API server would reject slices with this form of numaNode, if it would."""
+    gate = Gate.DRA_LIST_TYPE_ATTRIBUTES
+    if form is not NumaNodeForm.LIST or gates.enabled(gate):
+        return None
+    return f"feature gate {gate} is off, and without it an attribute cannot have a list"
 
 
 class NamedAttribute(NamedTuple):

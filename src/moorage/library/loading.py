@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import msgspec
 
 from moorage.api.documents import CORE, KUBERNETES, Schema, expand_lists, read
-from moorage.api.gates import Gates, Preset
+from moorage.api.gates import Gate, Gates, Preset
 from moorage.api.timestamp import Timestamp
-from moorage.hardware.attributes import NumaNodeForm
+from moorage.hardware.attributes import NumaNodeForm, numa_form_problem
 from moorage.insight.messages import counted
 from moorage.kit.errors import MoorageError, MoorageWarning
 from moorage.library.results import check_type
 from moorage.library.world import World
 from moorage.sources.cluster_sources import ClusterSource, FileSource, Profiles, Taker
 from moorage.sources.errors import ObjectsRefusedError, UnreadableError
-from moorage.sources.given_cluster import GivenCluster, numa_form_problem, read_given
+from moorage.sources.given_cluster import GivenCluster, read_given
 from moorage.sources.inputs import FILE_LIMITS
 from moorage.sources.scheduler_file import read_scheduler_file
 from moorage.validation.strategy import Context
@@ -75,11 +75,8 @@ def load(
     check_type("emulated_version", emulated_version, str)
     check_type("now", now, datetime, NoneType)
     gates = _gates(feature_gates or {}, gates_preset, emulated_version)
-    _check_choice("numa_node", numa_node, ("scalar", "list"))
+    form = _numa_form(numa_node, gates)
     _check_choice("on_refused", on_refused, ("raise", "keep"))
-    form = NumaNodeForm[numa_node.upper()]
-    if problem := numa_form_problem(form, gates):
-        raise MoorageError(f"numa_node: {problem}")
     reading = _Reading(KUBERNETES if strict else CORE, recursive)
     cluster = reading.files(_several(on))
     asks = live or bool(kubeconfig or context)
@@ -113,6 +110,15 @@ def _machines(profile: str | Sequence[str], form: NumaNodeForm) -> list[ClusterS
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise MoorageError(f"{name}: {value!r}: must be one of {', '.join(choices)}")
+
+
+def _numa_form(name: str, gates: Gates) -> NumaNodeForm:
+    _check_choice("numa_node", name, ("scalar", "list"))
+    form = NumaNodeForm[name.upper()]
+    if problem := numa_form_problem(form, gates):
+        remedy = f"feature_gates={{'{Gate.DRA_LIST_TYPE_ATTRIBUTES}': True}}"
+        raise MoorageError(f"numa_node='list': {problem}; use numa_node='scalar', or {remedy}")
+    return form
 
 
 def _gates(feature_gates: Mapping[str, bool], preset: str, emulated_version: str) -> Gates:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from moorage.api.gates import Gate, Gates
-from moorage.hardware.attributes import NumaNodeForm
 from moorage.insight.messages import Concern
 from moorage.insight.snapshot.builder import SnapshotBuilder
 from moorage.insight.snapshot.consistency import check_consistency
@@ -77,11 +75,3 @@ def read_given(
         dropped_fields=(*base.dropped_fields, *added.dropped_fields),
         unread=base.unread,
     )
-
-
-def numa_form_problem(form: NumaNodeForm, gates: Gates) -> str | None:
-    """Return why an API server would reject slices with this form of numaNode, if it would."""
-    gate = Gate.DRA_LIST_TYPE_ATTRIBUTES
-    if form is not NumaNodeForm.LIST or gates.enabled(gate):
-        return None
-    return f"feature gate {gate} is off; without it, attributes cannot be lists"

@@ -280,6 +280,18 @@ def test_fields_of_features_that_are_off_are_said_to_be_dropped() -> None:
     assert rules(tainted) == []
 
 
+def test_a_list_that_is_dropped_can_be_published_as_a_scalar() -> None:
+    nodes = {"resource.kubernetes.io/numaNode": {"ints": [6, 4]}}
+    found = findings(
+        slice_(device(attributes=nodes)), context=context_of("DRAListTypeAttributes=false")
+    )
+    (dropped,) = [each for each in found if each.rule == "dropped-field"]
+    assert dropped.remedy == (
+        "switch on DRAListTypeAttributes in the cluster, "
+        "or publish single values (numaNode: --numa-node scalar)"
+    )
+
+
 def test_what_is_dropped_is_not_looked_at() -> None:
     off = context_of(preset="kubernetes-1.37", gates="DRAPartitionableDevices=false")
     assert "unknown-counter" not in rules(*partitioned(takes(set_="gup")), context=off)

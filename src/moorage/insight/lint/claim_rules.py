@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from moorage.api.gates import Gate
 from moorage.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
 from moorage.cel.device import COST_LIMIT
 from moorage.hardware.machine import EXAMPLE_PROFILES
@@ -167,10 +168,14 @@ def dropped_field(case: Case) -> Iterator[Oddity]:
     """A field that is dropped because its feature gate is off."""
     subject, context = case.subject, case.context.objects.context
     for gate in strategy_for(subject.kind).disabled_gates(subject.value, None, context):
+        is_list = gate is Gate.DRA_LIST_TYPE_ATTRIBUTES
+        instead = (
+            "publish single values (numaNode: --numa-node scalar)" if is_list else "do without"
+        )
         yield Oddity(
             ("spec",),
             f"{gate} is off: an API server drops the fields that belong to it",
-            f"switch on {gate} in the cluster, or do without",
+            f"switch on {gate} in the cluster, or {instead}",
         )
 
 
