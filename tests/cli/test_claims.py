@@ -55,6 +55,11 @@ def test_table_tells_devices_consumers_and_age() -> None:
     assert run("-n", "team-a").stdout.split()[0] == "NAME"
 
 
+def test_a_claim_that_is_reserved_for_nobody_is_marked_with_how_to_free_it() -> None:
+    _, _, uplink, _ = run("-A").stdout.splitlines()
+    assert uplink.endswith("reserved for nobody: delete it, or clear its status.allocation")
+
+
 def test_wide_has_requests() -> None:
     assert "gpu: 1 × gpu" in run("-A", "-o", "wide").stdout
 

@@ -29,11 +29,23 @@ from moorage.api.resource.v1 import FINALIZER, ResourceClaim
 
 SCHEDULER_MANAGER: Final = "kube-scheduler"  # as whom every scheduler writes fields
 LEFT_AFTER_S: Final = 60.0
+# What everybody says of such a claim, and how its devices become free.
+UNRESERVED: Final = "reserved for nobody"
+HOW_TO_FREE: Final = "delete it, or clear its status.allocation"
 
 
 def is_unreserved(claim: ResourceClaim) -> bool:
     """Return whether a claim has devices, and is reserved for nobody."""
     return claim.status.allocation is not None and not claim.status.reserved_for
+
+
+def freeing_command(claim: ResourceClaim) -> str:
+    """Return the command that frees the devices of a claim and keeps the claim."""
+    metadata = claim.metadata
+    namespace = f" -n {metadata.namespace}" if metadata.namespace else ""
+    patch = '{"status":{"allocation":null}}'
+    options = f"--subresource=status --type=merge -p '{patch}'"
+    return f"kubectl patch resourceclaim {metadata.name}{namespace} {options}"
 
 
 def may_be_left_over(claim: ResourceClaim) -> bool:

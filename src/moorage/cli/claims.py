@@ -20,6 +20,7 @@ from moorage.api.labels import (
 )
 from moorage.api.meta import LabelSelector, LabelSelectorRequirement
 from moorage.api.timestamp import Timestamp
+from moorage.claims.leftovers import HOW_TO_FREE, UNRESERVED, is_unreserved
 from moorage.cli import CONTEXT
 from moorage.cli.cluster_options import ClusterInput, cluster_options
 from moorage.cli.command_classes import option_with_default
@@ -209,6 +210,8 @@ def _devices(claim: ClaimUsage, *, is_wide: bool) -> str:
 
 
 def _details(claim: ClaimUsage) -> Iterator[str]:
+    if is_unreserved(claim.claim) and claim.state is not ClaimState.DELETING:
+        yield f"{UNRESERVED}: {HOW_TO_FREE}"
     for held in claim.devices:
         if not held.is_published:
             yield f"{held.id} is in no slice"

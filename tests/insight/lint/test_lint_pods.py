@@ -192,6 +192,20 @@ def test_a_good_example_is_not_found(rule: str) -> None:
 # --- claims -------------------------------------------------------------------------------
 
 
+def test_devices_reserved_for_nobody_are_noted_with_the_command_that_frees_them() -> None:
+    (finding,) = findings(claim(**ALLOCATED))
+    assert (finding.rule, finding.severity) == ("unreserved-devices", Severity.NOTE)
+    assert finding.message == "has devices, and is reserved for nobody"
+    assert finding.remedy.endswith(
+        "kubectl patch resourceclaim gpu --subresource=status --type=merge "
+        """-p '{"status":{"allocation":null}}'"""
+    )
+
+
+def test_devices_that_wait_for_a_pod_that_is_given_are_not_noted() -> None:
+    assert rules(pod(pod_spec(by_name())), claim(**ALLOCATED)) == []
+
+
 def test_a_claim_of_another_namespace_is_named() -> None:
     (finding,) = findings(pod(pod_spec(by_name())), claim(namespace="other"))
     assert finding.rule == "unknown-claim"

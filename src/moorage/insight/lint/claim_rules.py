@@ -6,8 +6,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from moorage.api.gates import Gate
-from moorage.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
+from moorage.api.resource.v1 import (
+    ADMIN_NAMESPACE_LABEL,
+    DEVICE_CLASS_RESOURCE_PREFIX,
+    DeviceClass,
+    ResourceClaim,
+)
 from moorage.cel.device import COST_LIMIT
+from moorage.claims.leftovers import HOW_TO_FREE, UNRESERVED, freeing_command, is_unreserved
 from moorage.hardware.machine import EXAMPLE_PROFILES
 from moorage.insight.expressions.evaluation import TOO_COMPLEX, TOO_LONG, InvalidExpression
 from moorage.insight.expressions.repairs import diagnose
@@ -116,6 +122,19 @@ def match_and_distinct(case: Case) -> Iterator[Oddity]:
                 "matchAttribute is set, too, and then distinctAttribute is ignored",
                 "make two constraints of it",
             )
+
+
+@RULES.add(N, about=frozenset(("ResourceClaim",)))
+def unreserved_devices(case: Case) -> Iterator[Oddity]:
+    """A claim that has devices, and is reserved for nobody."""
+    claim, objects = case.subject.value, case.context.objects
+    if not isinstance(claim, ResourceClaim) or not is_unreserved(claim):
+        return
+    if not objects.users.get(key_of(claim.metadata)) and not objects.is_made_by_given(
+        claim.metadata
+    ):
+        remedy = f"if no pod is to use it, {HOW_TO_FREE}: {freeing_command(claim)}"
+        yield Oddity(("status", "allocation"), f"has devices, and is {UNRESERVED}", remedy)
 
 
 @RULES.add(N)
