@@ -537,9 +537,9 @@ def test_creations_and_claims_are_counted_under_shipped_names_and_aliases() -> N
     created = '{status="success",admin_access="true",owner_api_group="",owner_api_kind="Pod"} 1'
     assert f"dynamic_resource_allocation_resourceclaim_creates_total{created}" in text
     assert f"resourceclaim_controller_creates_total{created}" in text
-    there = '{allocated="false",admin_access="true",source="resource_claim_template"} 1'
-    assert f"dynamic_resource_allocation_resource_claims{there}" in text
-    assert f"resourceclaim_controller_resource_claims{there}" in text
+    there = 'allocated="false",admin_access="true",source="resource'
+    assert f'dynamic_resource_allocation_resource_claims{{{there}_claim_template"}} 1' in text
+    assert f'resourceclaim_controller_resource_claims{{{there}-claim-template"}} 1' in text
     assert 'resource_claims{allocated="false",admin_access="false",source=""} 1' in text
 
 

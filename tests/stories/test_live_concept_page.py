@@ -142,10 +142,23 @@ def test_claims_of_a_group_stay_until_the_group_goes(tmp_path: Path) -> None:
             await stage.delete(Pod, pod.metadata.name, "some-ns")
         await until(lambda: reserved_of(stage, "my-pod-claim") == [])
         assert reserved_of(stage, "my-pg-claim") == group
+        await stage.play(lost_member())
+        assert stage.message("lost", "some-ns")
+        assert reserved_of(stage, "my-pg-claim") == group, "although a waiting pod fits nowhere"
+        await stage.delete(Pod, "lost", "some-ns")
         await stage.delete(PodGroup, "training-group", "some-ns")
         await until(lambda: reserved_of(stage, "my-pg-claim") == [])
         await until(lambda: stage.objects.count(ResourceClaim) == 2)  # those that users made
         assert not any(claim.status.allocation for claim in stage.objects.list(ResourceClaim))
+
+    def lost_member() -> dict[str, Any]:
+        (tree,) = trees_of(STORIES / "pod-group" / "second-pod.yaml")
+        metadata = {**tree["metadata"], "name": "lost"}
+        return {
+            **tree,
+            "metadata": metadata,
+            "spec": {**tree["spec"], "nodeSelector": {"no": "node"}},
+        }
 
     def reserved_of(stage: Stage, name: str) -> list[tuple[str, str]]:
         claim = stage.claim(name, "some-ns")

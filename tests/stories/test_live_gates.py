@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from moorage.api.codec import to_tree
 from moorage.api.core import Namespace, Pod
 from moorage.api.gates import Gates
 from moorage.api.resource.v1 import DeviceTaintRule, ResourceClaim, ResourceSlice
@@ -475,7 +476,11 @@ def test_row_11_a_scheduler_without_derived_attributes_refuses_the_claim(tmp_pat
         assert "derived" in stage.message("user").lower()
 
     async def on_again(stage: Stage) -> None:
-        assert devices(stage, await stage.bound("user")) == ["a", "b"]
+        user = await stage.bound("user")
+        assert devices(stage, user) == ["a", "b"]
+        (claim,) = stage.claims_of(user)
+        told = set(to_tree(claim)["status"])
+        assert told == {"allocation", "reservedFor"}, "no condition tells of the allocation"
 
     play(tmp_path, between, gates=off("DRADerivedAttributes"), server=ON)
     play(tmp_path, on_again)

@@ -93,12 +93,12 @@ def test_a_deployment_with_extended_resources_is_seen_in_all_of_them(tmp_path: P
         labels = 'plugin="DynamicResources",extension_point="Filter"'
         assert value(text, f'{took}{{{labels},status="Success"}}') >= 1
         assert value(text, 'scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"}') == 1
-        for name in (
-            "dynamic_resource_allocation_resource_claims",
-            "resourceclaim_controller_resource_claims",
+        for name, source in (
+            ("dynamic_resource_allocation_resource_claims", "extended_resource"),
+            ("resourceclaim_controller_resource_claims", "extended-resource"),  # KEP-5004
         ):
-            source = 'allocated="true",admin_access="false",source="extended_resource"'
-            assert value(controllers_text(stage), f"{name}{{{source}}}") == 1
+            labels = f'allocated="true",admin_access="false",source="{source}"'
+            assert value(controllers_text(stage), f"{name}{{{labels}}}") == 1
         asked = stage.cluster.scheduling.scheduler.resources_text()
         assert re.search(
             r'^kube_pod_resource_request\{.*pod="demo-.*resource="example.com/gpu",unit=""\} 1$',

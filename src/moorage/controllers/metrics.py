@@ -101,13 +101,22 @@ class ClaimMetrics:
     def families(self, objects: Indexer) -> Iterator[Family]:
         """Yield all metrics; the number of claims is counted when it is read."""
         yield self.creates
+        labels = ("allocated", "admin_access", "source")
         yield Gauge(
             "dynamic_resource_allocation_resource_claims",
             "Number of ResourceClaims by allocation, admin access and source: a template, "
             "extended resources, or empty for those that a user made.",
-            ("allocated", "admin_access", "source"),
+            labels,
             lambda: claim_counts(objects),
-            aliases=("resourceclaim_controller_resource_claims",),
+        )
+        yield Gauge(
+            "resourceclaim_controller_resource_claims",
+            "The same, with the name and the sources of KEP-5004.",
+            labels,
+            lambda: {
+                (allocated, admin, source.replace("_", "-")): number
+                for (allocated, admin, source), number in claim_counts(objects).items()
+            },
         )
 
 

@@ -94,11 +94,10 @@ class Gauge(Family):
         text: str,
         labels: Sequence[str],
         look: Callable[[], Mapping[Labels, float]],
-        aliases: Sequence[str] = (),
         *,
         is_counter: bool = False,
     ) -> None:
-        super().__init__(name, text, labels, aliases)
+        super().__init__(name, text, labels)
         self._look = look
         if is_counter:
             self.type = "counter"
