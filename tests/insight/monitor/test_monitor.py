@@ -163,6 +163,20 @@ def test_declared_shapes_come_first_and_others_are_counted_as_left_out() -> None
     assert shown(figures)['moorage_folded_label_values{label="shape"}'] == 2
 
 
+def test_a_template_that_asks_for_capacity_is_a_shape() -> None:
+    added = objects_of(
+        "apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\n"
+        "metadata: {name: links, namespace: default}\nspec: {spec: {devices: {requests: [\n"
+        "  {name: link, exactly: {deviceClassName: links, capacity: {requests: {bandwidth: 1G}}}}\n"
+        "]}}}\n"
+        "---\napiVersion: v1\nkind: Pod\nmetadata: {name: sender, namespace: default}\n"
+        "spec:\n  containers: [{name: main, image: a}]\n"
+        "  resourceClaims: [{name: link, resourceClaimTemplateName: links}]\n"
+    )
+    figures = Monitor(CONTEXT).figures([*busy_objects(EPOCH), *added], EPOCH)
+    assert "default/links" in {room.shape for room in figures.shapes}
+
+
 def test_where_more_fit_than_are_tried_stranded_devices_are_not_known() -> None:
     cluster = busy_cluster(EPOCH)
     figures = Monitor(CONTEXT, shapes=(Shape("mine", cluster.claims[0]),), claims_max=1).figures_of(

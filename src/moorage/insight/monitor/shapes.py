@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-import msgspec
 from msgspec import Struct
 
+from moorage.api.codec import encode_json
 from moorage.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
 from moorage.controllers.pod_control import is_active
 from moorage.insight.fit import Fit, fit_planned
@@ -40,7 +40,7 @@ def common_shapes(snapshot: Snapshot, most: int) -> tuple[list[Shape], int]:
     for template in sorted(snapshot.templates, key=full_name):
         name = full_name(template)
         if uses[name]:
-            content = msgspec.json.encode(template.spec.spec)
+            content = encode_json(template.spec.spec)
             shape, pods = by_content.get(content, (Shape(name, template), 0))
             by_content[content] = (shape, pods + uses[name])
     ranked = sorted(by_content.values(), key=lambda each: (-each[1], each[0].name))
