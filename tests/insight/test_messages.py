@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.insight.messages import counted, natural_order, nearest
+from moorage.insight.messages import counted, most_frequent_first, natural_order, nearest
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,11 @@ def test_the_most_similar_name_is_found(name: str, known: list[str], found: str 
 def test_names_sort_as_people_count() -> None:
     found = sorted(["gpu-10", "gpu-9", "gpu-09", "a", "gpu-" + "1" * 5000], key=natural_order)
     assert found[:4] == ["a", "gpu-09", "gpu-9", "gpu-10"]
+
+
+def test_equally_frequent_names_sort_as_people_count() -> None:
+    counts = {"gpu-10": 2, "nic": 3, "gpu-9": 2}
+    assert most_frequent_first(counts) == [("nic", 3), ("gpu-9", 2), ("gpu-10", 2)]
 
 
 def test_pci_addresses_count_in_hexadecimal() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -125,6 +125,11 @@ def natural_order(text: str) -> tuple[list[NamePart], str]:
         # By length first, then by digits: a number may be too long to parse.
         parts.append((len(digits), digits) if index % 2 else part)
     return parts, text
+
+
+def most_frequent_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return names with their numbers; the natural order of the names decides between equals."""
+    return sorted(counts.items(), key=lambda item: (-item[1], natural_order(item[0])))
 
 
 def similar_hint(name: str, known: Iterable[str]) -> str:

@@ -86,3 +86,62 @@ def test_what_does_not_compile_has_the_same_repair_everywhere(expression: str) -
     assert finding["message"] == tried["error"]
     assert finding["remedy"] == tried["repairs"][0]["text"]
     assert pending["fixes"][0]["text"] == f"request gpu: {finding['remedy']}"
+
+
+FLEET = """\
+apiVersion: v1
+kind: Node
+metadata: {name: node-NUMBER, labels: {zone: ZONE}}
+status: {allocatable: {cpu: "8", memory: 8Gi, pods: "10"}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: node-NUMBER}
+spec:
+  driver: gpu.example.com
+  nodeName: node-NUMBER
+  pool: {name: node-NUMBER, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0, attributes: {model: {string: MODEL}}}]
+"""
+CLAIM = """\
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {selectors: [{cel: {expression: device.driver == "gpu.example.com"}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: one, namespace: default}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu, selectors: [
+  {cel: {expression: 'device.attributes["gpu.example.com"].model == "MODEL"'}}]}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: train, namespace: default}
+spec:
+  containers: [{name: main, image: a}]
+  resourceClaims: [{name: one, resourceClaimName: one}]
+  nodeSelector: {zone: west}
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "cause"),
+    [
+        ("b200", 'no device has model "b200": devices have "a100" (1), "h100" (1), "l40s" (1)'),
+        ("l40s", "the node selector wants zone=west, which node-1, node-2 have, but its devices"),
+    ],
+)
+def test_a_cause_does_not_depend_on_the_order_of_the_files(model: str, cause: str) -> None:
+    fleet = [
+        FLEET.replace("NUMBER", number).replace("MODEL", known).replace("ZONE", zone)
+        for number, known, zone in (
+            ("1", "h100", "west"),
+            ("2", "a100", "west"),
+            ("3", "l40s", "east"),
+        )
+    ]
+    work = CLAIM.replace("MODEL", model)
+    for nodes in (fleet, fleet[::-1]):
+        (found,) = answered(explain, text="---\n".join((*nodes, work)))["pending"]
+        assert found["cause"].startswith(cause)

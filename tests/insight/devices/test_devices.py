@@ -272,6 +272,12 @@ def test_device_that_no_slice_has_is_missing() -> None:
     assert [str(holder.claim) for holder in device.holders] == ["ns/c"]
 
 
+def test_holders_are_sorted_by_the_names_of_their_claims() -> None:
+    claims = [claim_of(name, share(number, "nic")) for number, name in enumerate("yxz")]
+    found = by_name(holdings(node(), slice_of(nic(default="10")), *claims))["nic"]
+    assert [str(holder.claim) for holder in found.holders] == ["ns/x", "ns/y", "ns/z"]
+
+
 def test_two_holders_of_one_device_are_a_conflict() -> None:
     claims = [claim_of("c", result("a")), claim_of("d", result("a"))]
     device = by_name(holdings(node(), slice_of("a"), *claims))["a"]

@@ -236,8 +236,8 @@ def test_daemons_go_to_every_node_that_admits_them() -> None:
         node("own", "{taints: [{key: mine, effect: NoSchedule}]}", "{gpu: 'yes'}"),
         node("soft", "{taints: [{key: mine, effect: PreferNoSchedule}]}", "{gpu: 'yes'}"),
     ).made
-    assert [each.metadata.name for each in made] == ["agent-gpu", "agent-cordoned", "agent-soft"]
-    assert daemon_nodes(made) == ["gpu", "cordoned", "soft"]
+    assert [each.metadata.name for each in made] == ["agent-cordoned", "agent-gpu", "agent-soft"]
+    assert daemon_nodes(made) == ["cordoned", "gpu", "soft"]
     assert len(made[0].spec.tolerations) == 6
 
 
@@ -245,6 +245,10 @@ def test_a_node_with_its_daemon_gets_no_other() -> None:
     owner = "apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: ''"
     one = pod("agent-x", owner).replace("spec: {", "spec: {nodeName: a, ")
     assert names(DAEMONS, node("a"), node("b"), one) == ["agent-b"]
+
+
+def test_daemons_come_in_the_order_of_the_nodes_names() -> None:
+    assert names(DAEMONS, node("b"), node("c"), node("a")) == ["agent-a", "agent-b", "agent-c"]
 
 
 def test_a_template_that_no_server_would_take_makes_no_pods() -> None:

@@ -208,9 +208,9 @@ class ClaimUsages:
 
 
 def _holder_index(claims: Iterable[ResourceClaim]) -> dict[DeviceName, list[Holder]]:
-    """Return the holders of each device, in the order of the claims."""
+    """Return the holders of each device, by the names of their claims."""
     found: dict[DeviceName, list[Holder]] = {}
-    for claim in claims:
+    for claim in sorted(claims, key=_id):
         if claim.status.allocation is None:
             continue
         consumers = _consumers_of(claim)

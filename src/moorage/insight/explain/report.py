@@ -17,7 +17,13 @@ from moorage.insight.explain.phrases import member_texts, rejection_text
 from moorage.insight.explain.pods import Explanation
 from moorage.insight.explain.situation import DropConstraint, FreeClaim
 from moorage.insight.explain.verdicts import Distance, NodeVerdict
-from moorage.insight.messages import counted, full_name, listed, natural_order
+from moorage.insight.messages import (
+    counted,
+    full_name,
+    listed,
+    most_frequent_first,
+    natural_order,
+)
 from moorage.insight.plan.placements import placement_of, stands_for
 from moorage.insight.plan.planner import Result
 from moorage.scheduler.reservation import Reservation
@@ -92,7 +98,7 @@ def _farther(verdicts: Sequence[NodeVerdict]) -> str:
     said = Counter[str]()
     for verdict in verdicts:
         said[", ".join(verdict.texts) or "would do"] += len(verdict.nodes)
-    counts = (f"{count:,} {text}" for text, count in said.most_common())
+    counts = (f"{count:,} {text}" for text, count in most_frequent_first(said))
     return f"{counted(said.total(), 'more node')}: {', '.join(counts)}"
 
 

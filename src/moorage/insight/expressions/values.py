@@ -16,6 +16,7 @@ from moorage.api.errors import QuantityError, VersionError
 from moorage.api.quantity import Quantity
 from moorage.api.semver import Version, parse_normalized, parse_version
 from moorage.insight.expressions.syntax import shown
+from moorage.insight.messages import most_frequent_first
 from moorage.insight.messages import type_name as attribute_type
 from moorage.kit.similar_names import similar
 
@@ -79,7 +80,7 @@ def tally_of(values: Iterable[tuple[Any, int]]) -> Counter[str]:
 
 def tallied(tally: Counter[str], *, shown_max: int = VALUES_SHOWN_MAX) -> str:
     """Return values with their numbers of devices, the most frequent first."""
-    common = tally.most_common(shown_max)
+    common = most_frequent_first(tally)[:shown_max]
     texts = [f"{value} ({number:,})" for value, number in common]
     if more := len(tally) - len(common):
         texts.append(f"{more:,} other values" if more > 1 else "1 other value")

@@ -131,7 +131,9 @@ def _missing(
             yield from _of_job(controller, pods, existing)
         case DaemonSet():
             has_pod = {node_of_daemon(pod) for pod in pods if is_active(pod)}
-            for node in nodes_for(controller.spec.template, snapshot.nodes):
+            # In the controller's order, which is not that of the files.
+            nodes = sorted(snapshot.nodes, key=full_name)
+            for node in nodes_for(controller.spec.template, nodes):
                 if node not in has_pod:
                     yield PodToCreate(f"{controller.metadata.name}-{node}", node=node)
 

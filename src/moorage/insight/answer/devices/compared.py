@@ -23,7 +23,7 @@ from moorage.insight.explain.situation import DropConstraint, RequestPath
 from moorage.insight.expressions.derived_repairs import derived_value, stored_evaluator
 from moorage.insight.expressions.evaluation import ExpressionEvaluator
 from moorage.insight.expressions.published_devices import PublishedDevice, PublishedDevices
-from moorage.insight.messages import type_name
+from moorage.insight.messages import most_frequent_first, type_name
 
 Element = tuple[str, Any]  # a value with its type: an int never matches a string
 MISSING: Final = None
@@ -55,7 +55,7 @@ class ComparedRequest(NamedTuple):
     @property
     def types(self) -> list[str]:
         """The types of the values, the most frequent first."""
-        return [name for name, _ in Counter(map(type_name, self.known)).most_common()]
+        return [name for name, _ in most_frequent_first(Counter(map(type_name, self.known)))]
 
     def with_values(self, values: Values) -> ComparedRequest:
         """Return the request with other values of its devices."""

@@ -11,6 +11,7 @@ too few different values        which there are
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -43,6 +44,7 @@ from moorage.insight.messages import (
     CAUSE_LENGTH_MAX,
     counted,
     listed,
+    most_frequent_first,
     natural_order,
     type_name,
     typed,
@@ -299,8 +301,11 @@ def _values(
 
 
 def _tally(request: ComparedRequest, found: Compared) -> str:
-    counts = holders(request, has_lists=found.has_lists).most_common(VALUES_SHOWN_MAX)
-    texts = (f"{_element_text(value)} on {number}" for value, number in counts)
+    counts = Counter[str]()
+    for value, number in holders(request, has_lists=found.has_lists).items():
+        counts[_element_text(value)] += number
+    shown = most_frequent_first(counts)[:VALUES_SHOWN_MAX]
+    texts = (f"{value} on {number}" for value, number in shown)
     return f"wants {request.wanted}, has {', '.join(texts)}"
 
 

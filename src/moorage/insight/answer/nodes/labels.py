@@ -17,7 +17,7 @@ from moorage.insight.answer.changes.edits import Edit, EditPath, change_of
 from moorage.insight.answer.changes.sources import Source
 from moorage.insight.answer.finding import Case, Finding, FixRank, Proposal
 from moorage.insight.answer.nodes.extended import IMPLICIT, container_amounts
-from moorage.insight.messages import CAUSE_LENGTH_MAX, counted, listed, nearest
+from moorage.insight.messages import CAUSE_LENGTH_MAX, counted, listed, natural_order, nearest
 from moorage.kit.similar_names import similar
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -118,7 +118,9 @@ def _cause(case: Case, wish: _Wish, known: Mapping[str, set[str]], nodes: Sequen
     instead = f" or {counted(wish.others, 'other term')}" if wish.others else ""
     wants = f"the {wish.where} wants {wish.text}{instead}"
     states = case.cluster.snapshot.nodes
-    matching = [n for n, state in states.items() if wish.holds(n, state.facts.labels)]
+    matching = sorted(
+        (n for n, state in states.items() if wish.holds(n, state.facts.labels)), key=natural_order
+    )
     here = listed(list(nodes), shown_max=2)
     if matching:
         what = "its devices are" if _device_source(case) else "it would fit"
