@@ -27,7 +27,7 @@ ETCD = TOOLS / "etcd" / "usr" / "bin" / "etcd"
 PODMAN = TOOLS / "podman"
 PROMETHEUS = TOOLS / "prometheus" / "usr" / "bin"
 HELM = TOOLS / "helm" / "bin" / "helm"
-WHEELS = TOOLS / "wheels"  # of the image that tests build
+WHEELS = TOOLS / "wheels"  # that tests install, in an image and in environments
 CHROMIUM = TOOLS / "chromium"
 # Its fonts come with it, so that pictures of the page look the same on every machine.
 CHROMIUM_PACKAGES = ["chromium-headless-shell", "fonts-inter", "fonts-dejavu-core"]
@@ -155,7 +155,7 @@ def test(arguments: list[str]) -> int:
     if arguments:
         return _status([PYTHON, "-m", "pytest", *arguments])
     status = _status([PYTHON, "-m", "pytest", *ON_ALL_CORES, "-m", "not sweep"])
-    print("left out: sweeps of recorded answers, samples of campaigns, the image: test --sweeps")
+    print("left out: sweeps of recorded answers, samples of campaigns, installs: test --sweeps")
     return status
 
 
@@ -344,14 +344,14 @@ def ensure_uv() -> Path:
         return uv
     print("fetching uv into .tools …", flush=True)
     shutil.rmtree(TOOLS, ignore_errors=True)
-    pip = [_with_pip(), "-m", "pip", "install", "--quiet", "--no-warn-script-location"]
+    pip = [with_pip(), "-m", "pip", "install", "--quiet", "--no-warn-script-location"]
     pip += ["--disable-pip-version-check", "--root-user-action=ignore"]
     _run([*pip, "--require-hashes", "--target", TOOLS, "-r", LOCKS / "uv.txt"])
     stamp.write_text(wanted)
     return uv
 
 
-def _with_pip() -> str:
+def with_pip() -> str:
     """Return a Python that has pip: this one, or the one that its environment was made of."""
     has_pip = importlib.util.find_spec("pip") is not None
     return sys.executable if has_pip else getattr(sys, "_base_executable", sys.executable)
@@ -429,17 +429,20 @@ def ensure_helm() -> None:
 
 
 def ensure_wheels() -> None:
-    """Download the wheels of the image into .tools, as tests have no network; report a failure."""
-    files = [LOCKS / "server.txt", LOCKS / "image.txt"]
+    """Download the wheels that tests install into .tools: they have no network; report a failure.
+
+    They are those of all extras, and of the build.
+    """
+    files = [LOCKS / "server.txt", LOCKS / "drivers.txt", LOCKS / "image.txt"]
     stamp, wanted = WHEELS / ".stamp", _fingerprint(*files)
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    print("fetching the wheels of the image into .tools …", flush=True)
-    fetch = [_with_pip(), "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
+    print("fetching wheels into .tools …", flush=True)
+    fetch = [with_pip(), "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
     fetch += ["--disable-pip-version-check", "--require-hashes", "--dest", str(WHEELS)]
     for file in files:
         if subprocess.run([*fetch, "-r", str(file)], cwd=ROOT, check=False).returncode:
-            print("wheels cannot be had: tests of the image will be skipped", flush=True)
+            print("wheels cannot be had: tests that install them will be skipped", flush=True)
             return
     stamp.write_text(wanted)
 

@@ -1,6 +1,7 @@
 """Builds and checks a release: `python3 dev.py dist`.
 
-build          the steps: wheel and sdist, built twice and compared, checks, SBOM, checksums
+build          the steps: the name, wheel and sdist built twice, checks, SBOM, checksums
+index_name     whose the name is on the package index
 sbom           the bill of materials, in CycloneDX' form
 krew           the plugin for krew: its archive and its manifest
 lock_file      what a lock file pins

@@ -1,8 +1,9 @@
 """Builds a release into a folder, and checks it.
 
-1. The wheel and the sdist are built twice, in two folders; every byte must be the same.
-2. twine, check-wheel-contents and pyroma check them; warnings are errors.
-3. The plugin for krew, the bill of materials and the checksums are written beside them.
+1. The name on the package index is free, or ours.
+2. The wheel and the sdist are built twice, in two folders; every byte must be the same.
+3. twine, check-wheel-contents and pyroma check them; warnings are errors.
+4. The plugin for krew, the bill of materials and the checksums are written beside them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import tempfile
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from release.index_name import ask_index
 from release.krew import archive_name, krew_archive, krew_manifest
 from release.metadata_hook import version_of
 from release.sbom import sbom
@@ -43,8 +46,11 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="release", description="Build what is released.")
     parser.add_argument("--output", metavar="DIR", type=Path, default=ROOT / "dist")
     parser.add_argument("--tools", metavar="DIR", type=Path, required=True)
+    offline = "do not ask the package index whose the name is"
+    parser.add_argument("--offline", action="store_true", help=offline)
     options = parser.parse_args(arguments)
     try:
+        check_name(is_offline=options.offline)
         built = build(epoch_s := epoch())
         check(built, options.tools)
     except ReleaseError as error:
@@ -59,6 +65,19 @@ def main(arguments: Sequence[str]) -> int:
         (output / name).write_bytes(content)
         print(f"{output / name}: {len(content):,} bytes")
     return 0
+
+
+def check_name(*, is_offline: bool) -> None:
+    """Raise ReleaseError unless the name on the package index is free, or ours."""
+    if is_offline:
+        print("the package index was not asked whose the name is: this is not for a release")
+        return
+    project = _pyproject()["project"]
+    author = project["authors"][0]["name"]
+    answer = ask_index(project["name"], author=author, repository=repository())
+    if not answer.may_be_built:
+        raise ReleaseError(answer.text)
+    print(answer.text)
 
 
 def epoch() -> int:
@@ -109,9 +128,12 @@ def check(built: dict[str, bytes], tools: Path) -> None:
 
 def repository() -> str:
     """Return the address of the repository, if pyproject.toml has it."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    address: str = project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"]
+    address: str = _pyproject()["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"]
     return address.rstrip("/")
+
+
+def _pyproject() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def released(built: dict[str, bytes], epoch_s: int) -> dict[str, bytes]:

@@ -4,7 +4,7 @@ An index shows the README without the files that it links to. If pyproject.toml 
 the repository, relative links become absolute links to the version that is built. If not, they
 become plain text, and pictures of the repository are omitted. So is everything between `<!--
 repository only -->` and `<!-- /repository only -->`, while comments that begin with `index only`
-become text. So no link is dead.
+become text. So no link is dead. Lines that install a checkout install the package from the index.
 
 Hatchling loads this file by its path, so it imports nothing from its neighbours.
 """
@@ -17,12 +17,14 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
+NAME = "moorage"
 ONLY = re.compile(r"<!-- repository only -->\n.*?<!-- /repository only -->\n", re.DOTALL)
 INSTEAD = re.compile(r"<!-- index only\n(.*?)-->\n", re.DOTALL)
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _PICTURE = re.compile(r"!\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 _LINK = re.compile(r"(?<!!)\[(?P<text>(?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*)\]\((?P<target>[^)\s]+)\)")
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+_CHECKOUT = re.compile(r"pip install (?:\.|'\.(?P<extras>\[[\w,]+\])')(?![\w/.])")
 _EMPTY_LINES = re.compile(r"\n{3,}")
 
 
@@ -65,7 +67,7 @@ def readme_for_index(text: str, repository: str, version: str) -> str:
     """Return a README without links that work in the repository only."""
     if not repository:
         text = INSTEAD.sub(r"\1", ONLY.sub("", text))
-    text = _COMMENT.sub("", text)
+    text = _CHECKOUT.sub(_from_index, _COMMENT.sub("", text))
     parts = []
     end = 0
     for found in _FENCED.finditer(text):
@@ -73,6 +75,10 @@ def readme_for_index(text: str, repository: str, version: str) -> str:
         end = found.end()
     parts.append(_with_links(text[end:], repository, version))
     return _EMPTY_LINES.sub("\n\n", "".join(parts))
+
+
+def _from_index(found: re.Match[str]) -> str:
+    return f"pip install '{NAME}{found['extras']}'" if found["extras"] else f"pip install {NAME}"
 
 
 def _with_links(prose: str, repository: str, version: str) -> str:

@@ -1,6 +1,6 @@
 """The software bill of materials of a release, in the form of CycloneDX 1.6.
 
-It lists what `pip install 'moorage[all]'` installs, in the tested versions, and the third-party
+It lists what Moorage with all extras installs, in the tested versions, and the third-party
 files in the wheel. The same lock files and the same wheel give the same bytes.
 """
 

@@ -23,7 +23,7 @@ from packaging.version import Version
 
 import dev
 from moorage.cli.main import moor
-from moorage.kit.extras import EXTRAS
+from moorage.kit.extras import EXTRAS, remedy
 from reference.man_pages import man_pages
 from tests.apiserver.test_kubectl_server import running
 from tests.test_docs import blocks_of, commands_of, matches
@@ -145,7 +145,7 @@ def install(*arguments: Path | str) -> None:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
-    """Install the wheel into a fresh environment, with what `pip install moorage` brings."""
+    """Install the wheel into a fresh environment, with what its base brings."""
     made = Base(tmp_path_factory.mktemp("base"))
     wheel = built("wheel", tmp_path_factory.mktemp("wheel"))
     install("venv", "--quiet", "--python", sys.executable, made.folder / "venv")
@@ -184,7 +184,7 @@ def test_every_command_answers_help(base: Base) -> None:
     assert {"", "up", "driver check", "store backup"} <= {*paths}
     found = json.loads(base.program(HELP, given=json.dumps(paths)))
     assert [path for path in paths if found[path][0] != 0 or "Usage:" not in found[path][1]] == []
-    say_so = {path for path in paths if re.search(r"Needs\s+the\s+\w+\s+extra:", found[path][1])}
+    say_so = {path for path in paths if re.search(r"Needs\s+the\s+\w+\s+extra\.", found[path][1])}
     assert say_so == ALWAYS
 
 
@@ -225,7 +225,7 @@ def test_a_command_that_needs_an_extra_says_so_in_one_line(
 ) -> None:
     done = base.script("moor", *arguments.format(there=there).split())
     name = name_of(arguments)
-    wanted = f"error: moor {name} needs the {extra} extra: pip install 'moorage[{extra}]'\n"
+    wanted = f"error: moor {name} needs the {extra} extra: {remedy(extra)}\n"
     assert (done.returncode, done.stdout, done.stderr) == (3, "", wanted)
     assert not (base.folder / "moorage-data").exists()
 
@@ -288,7 +288,9 @@ def test_every_module_can_be_imported_or_names_its_extra(base: Base) -> None:
     found = json.loads(base.program(MODULES))
     assert found.pop("moorage.testing.plugin")[1] == "No module named 'pytest'"
     failed = {name: error for name, error in found.items() if error is not None}
-    remedies = re.compile(r"is not installed: pip install 'moorage\[(drivers|server)\]'")
+    remedies = re.compile(
+        f"is not installed: ({'|'.join(re.escape(remedy(extra)) for extra in EXTRAS)})"
+    )
     unclear = [
         name
         for name, (kind, text) in failed.items()
@@ -306,7 +308,7 @@ def test_every_module_can_be_imported_or_names_its_extra(base: Base) -> None:
 def test_a_driver_that_is_run_names_its_extra_in_one_line(base: Base) -> None:
     assert base.script("moor", "driver", "new", "gpu.example.com").returncode == 0
     done = base.script("python", "gpu/driver.py", "--node-name", "a")
-    wanted = "error: a driver needs the drivers extra: pip install 'moorage[drivers]'\n"
+    wanted = f"error: a driver needs the drivers extra: {remedy('drivers')}\n"
     assert (done.returncode, done.stderr) == (1, wanted)
 
 
@@ -318,7 +320,7 @@ def test_the_pytest_plugin_disturbs_nobody_and_names_its_extra(base: Base, tmp_p
     driver.write_text("def test_driver(dra_cluster, fake_kubelet):\n    pass\n")
     assert "1 passed" in base.pytest(str(plain), path=tmp_path / "tools")
     said = base.pytest(str(driver), path=tmp_path / "tools")
-    assert "dra_cluster needs the server extra: pip install 'moorage[server]'" in said
+    assert f"dra_cluster needs the server extra: {remedy('server')}" in said
     assert "Traceback" not in said
     assert "import" not in said
 

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from moorage import __version__
 from moorage.cli.command_classes import LazyGroup
 from moorage.cli.main import COMMANDS, GROUPS, moor
+from moorage.kit.extras import remedy
 from reference.command_tree import walk
 
 
@@ -191,5 +192,5 @@ def test_a_package_that_an_extra_brings_is_asked_for_in_one_line(
 
     monkeypatch.setattr(LazyGroup, "get_command", get_command)
     result = CliRunner().invoke(moor, words, prog_name="moor")
-    line = f"error: moor {' '.join(words)} needs the server extra: pip install 'moorage[server]'\n"
+    line = f"error: moor {' '.join(words)} needs the server extra: {remedy('server')}\n"
     assert (result.exit_code, result.stdout, result.stderr) == (3, "", line)

@@ -15,7 +15,7 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from dev import PODMAN, WHEELS, _with_pip
+from dev import PODMAN, WHEELS, with_pip
 from tests.deploy.manifests import ROOT
 from tests.node.runtime.podmans import NoPodmanError
 
@@ -31,7 +31,7 @@ BUILD_S_MAX = 300
 def build_image(podman: list[str], folder: Path) -> None:
     """Build Moorage's image as its Containerfile says, or raise NoPodmanError."""
     if not (WHEELS / ".stamp").exists():
-        raise NoPodmanError("the wheels of the image are not there")
+        raise NoPodmanError("the wheels are not there")
     _run([*podman, "import", str(_base_archive(folder)), BASE])
     _run(
         [
@@ -61,7 +61,7 @@ def _base_archive(folder: Path) -> Path:
     path = folder / "base.tar"
     python = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
     stdlib = Path(sysconfig.get_path("stdlib"))
-    pip = Path(_run([_with_pip(), "-c", "import pip; print(pip.__path__[0])"]).strip())
+    pip = Path(_run([with_pip(), "-c", "import pip; print(pip.__path__[0])"]).strip())
     with tarfile.open(path, "w") as archive:
         archive.add(PODMAN / "bin" / "busybox", "bin/busybox")
         for applet in APPLETS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 
 import pytest
@@ -12,6 +13,7 @@ from moorage.kit.extras import (
     MissingExtraError,
     missing_extra,
     optional_imports,
+    remedy,
     require,
 )
 
@@ -31,7 +33,7 @@ def test_the_extra_that_brings_a_package_is_named(missing: str, package: str, ex
     assert named is not None
     assert named.name == package
     assert named.extra == extra
-    assert str(named).startswith(f"{package} is not installed: pip install 'moorage[{extra}]'")
+    assert str(named).startswith(f"{package} is not installed: {remedy(extra)}")
 
 
 @pytest.mark.parametrize("name", ["grpc._cython.cygrpc", "msgspec", "moorage.kit.gone", None])
@@ -44,7 +46,7 @@ def test_what_no_extra_brings_is_not_explained_away(name: str | None) -> None:
 
 def test_an_import_that_fails_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(MissingExtraError, match=r"'moorage\[server\]'"), optional_imports():
+    with pytest.raises(MissingExtraError, match=re.escape(remedy("server"))), optional_imports():
         importlib.import_module("uvicorn")
 
 

@@ -39,6 +39,13 @@ def test_without_an_address_the_readme_has_no_link_into_the_repository() -> None
     assert "$ moor plan -f examples/training" in text
 
 
+@pytest.mark.parametrize("repository", ["", REPOSITORY])
+def test_an_index_says_how_to_install_from_it(repository: str) -> None:
+    text = readme_for_index(README, repository, "0.1.0")
+    lines = re.findall(r"^pip install (\S+)", text, re.MULTILINE)
+    assert lines == ["moorage", "'moorage[all]'"]
+
+
 def test_with_an_address_links_lead_to_the_files_of_the_version() -> None:
     text = readme_for_index(README, REPOSITORY, "0.1.0")
     targets = _TARGET.findall(text)
@@ -188,7 +195,7 @@ def test_a_release_is_reproducible_and_its_checks_are_content(tmp_path: Path) ->
     dev.ensure_tools(dev.RELEASE)
     tools = str(dev.python_of(dev.RELEASE).parent)
     (tmp_path / "moorage-0.0.1-py3-none-any.whl").write_text("of before")
-    assert build.main(["--tools", tools, "--output", str(tmp_path)]) == 0
+    assert build.main(["--offline", "--tools", tools, "--output", str(tmp_path)]) == 0
     names = {path.name for path in tmp_path.iterdir()}
     wheel = f"moorage-{moorage.__version__}-py3-none-any.whl"
     sdist = f"moorage-{moorage.__version__}.tar.gz"

@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, NoReturn, TypeVar
 
 from moorage.cli.terminal import echo, printable_message
-from moorage.kit.extras import remedy, require
+from moorage.kit.extras import require
 
 FITS = 0  # all is well: valid, fits, done
 DOES_NOT_FIT = 1  # the answer is no: refused, does not fit
@@ -47,7 +47,7 @@ def needs_extra(extra: str, *, unless: str = "") -> Callable[[F], F]:
 
         help_text = inspect.cleandoc(call.__doc__ or "")
         but = f", but not for --{unless.replace('_', '-')}" if unless else ""
-        checked.__doc__ = f"{help_text}\n\nNeeds the {extra} extra{but}: {remedy(extra)}."
+        checked.__doc__ = f"{help_text}\n\nNeeds the {extra} extra{but}."
         return checked  # type: ignore[return-value]
 
     return decorate

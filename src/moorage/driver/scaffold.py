@@ -6,6 +6,7 @@ import re
 from string import Template
 
 from moorage.api.names import dns1123_subdomain
+from moorage.kit.extras import remedy
 
 NAME_MAX = 63
 
@@ -129,7 +130,7 @@ _README = Template("""\
 
 A driver for Dynamic Resource Allocation, written with the SDK of Moorage.
 
-    pip install 'moorage[drivers,server]' pytest
+    $install pytest
     pytest                                     # its tests, with a cluster of their own
     moor driver check -- python driver.py      # whether it does all that a kubelet expects
     moor validate -f example.yaml              # the class, a template for claims, and a pod
@@ -157,7 +158,7 @@ def scaffold(name: str) -> dict[str, str]:
         "driver.py": _DRIVER.substitute(words),
         "test_driver.py": _TEST.substitute(words),
         "example.yaml": _MANIFEST.substitute(words),
-        "README.md": _README.substitute(words),
+        "README.md": _README.substitute(words, install=remedy("drivers", "server")),
     }
 
 

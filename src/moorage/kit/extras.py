@@ -18,6 +18,8 @@ import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from moorage import __version__
+
 # extra: the packages it installs, by the names that one imports. `nvidia-ml-py`, which comes with
 # `drivers`, is not among them: drivers for other hardware do without it.
 EXTRAS = {
@@ -42,9 +44,13 @@ class MissingExtraError(ModuleNotFoundError):
         self.extra = extras[0]
 
 
-def remedy(extra: str) -> str:
-    """Return the command that installs an extra."""
-    return f"pip install 'moorage[{extra}]'"
+def remedy(*extras: str) -> str:
+    """Return the command that installs extras of this installation.
+
+    pip keeps what is installed in that version, wherever it came from, and adds the packages of the
+    extras. So the command works where no index has Moorage, and never brings another version.
+    """
+    return f"pip install 'moorage[{','.join(extras)}]=={__version__}'"
 
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtraError | None:
