@@ -29,9 +29,10 @@ from moorage.insight.answer.manifests import fixed_manifests
 from moorage.insight.answer.output import answer_lines
 from moorage.insight.explain.pods import Explanation, explain
 from moorage.insight.messages import CAUSE_LENGTH_MAX, full_name
-from moorage.insight.plan.placements import chosen_results, stand_ins
+from moorage.insight.plan.placements import chosen_results
 from moorage.insight.plan.planner import Plan, plan
 from moorage.insight.plan.refused import refused_results, with_refused
+from moorage.insight.snapshot.stand_ins import unused_in
 from moorage.scheduler.reservation import Reservation
 from moorage.scheduler.scheduling_cycle import Pending
 from moorage.validation.manifests import ManifestValidator
@@ -65,11 +66,11 @@ class Trial:
         """Ask about the pending pods, and try every change; raise the first broken law."""
         answering = answering or _answer
         given = self._read(*self._world.manifests)
-        added = stand_ins(given.manifests, given.everything)
-        snapshot = given.everything.with_objects(added)
-        found = with_refused(plan(snapshot, self._context), given.refused_objects)
-        chosen = chosen_results(found.results, given.manifests.with_objects(added))
-        results = [*chosen, *refused_results(found)]
+        unused = unused_in(given.manifests, given.everything)
+        planned = plan(given.everything, self._context, unused=unused)
+        found = with_refused(planned, given.refused_objects)
+        chosen = chosen_results(found.results, given.manifests)
+        results = [*chosen, *refused_results(found), *found.stand_ins]
         alike = {likeness(found, e): e for e in results if isinstance(e, Pending)}
         self._counts["worlds with refused objects"] += bool(given.refused)
         if not alike:
@@ -136,10 +137,10 @@ class Trial:
         A pod that is not there any more, because its workload has fewer, does not need one.
         """
         given = self._read(Text(text))
-        added = stand_ins(given.manifests, given.everything)
-        found = plan(given.everything.with_objects(added), self._context)
+        unused = unused_in(given.manifests, given.everything)
+        found = plan(given.everything, self._context, unused=unused)
         name, owner = full_name(pending.pod), controller_of(pending.pod.metadata)
-        results = {full_name(each.pod): each for each in found.results}
+        results = {full_name(each.pod): each for each in (*found.results, *found.stand_ins)}
         if name not in results and owner is not None:
             self._counts["changes to fewer pods"] += 1
             return not found.placed

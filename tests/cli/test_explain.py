@@ -224,7 +224,7 @@ def test_a_class_that_is_missing_is_answered_with_the_nearest() -> None:
     result = explain("-f", str(seed), "--profile", "dgx-h100")
     assert result.exit_code == 1
     assert result.stdout.startswith(
-        "claim/gpu-numa-alignment-claim: device class dranet does not exist: "
+        "claim/gpu-numa-alignment-claim (no pod uses it): device class dranet does not exist: "
         "did you mean dra.net?\n"
     )
     assert "  Kubernetes: 0/1 nodes are available: request nic: device class dranet does" in (
@@ -416,7 +416,8 @@ def test_an_object_is_found_in_all_namespaces(flag: str) -> None:
     assert "there is no ResourceClaim default/gpus; did you mean team/gpus?" in here.stderr
     everywhere = explain("claim/gpus", flag, *arguments, text=CLAIM_IN_TEAM)
     assert everywhere.exit_code == 1
-    assert "claim/gpus: request gpu asks for 9 devices of class gpu.nvidia.com" in everywhere.stdout
+    said = "claim/gpus (no pod uses it): request gpu asks for 9 devices of class gpu.nvidia.com"
+    assert said in everywhere.stdout
     assert explain(flag, *arguments, text=CLAIM_IN_TEAM).stdout == everywhere.stdout
 
 
@@ -431,7 +432,7 @@ def test_what_is_in_no_namespace_is_told_with_the_nearest() -> None:
 def test_objects_of_one_name_are_all_explained() -> None:
     both = f"{CLAIM_IN_TEAM}---\n{CLAIM_IN_TEAM.replace('namespace: team', 'namespace: other')}"
     result = explain("claim/gpus", "-A", "--profile", "dgx-h100", text=both)
-    assert result.stdout.count("claim/gpus: request gpu asks for 9 devices") == 2
+    assert result.stdout.count("(no pod uses it): request gpu asks for 9 devices") == 2
     # How to use a fix is told once.
     assert result.stdout.count("(moor explain claim/team/gpus … --write-fix 1 prints") == 1
     assert result.stdout.count("--write-fix") == 1

@@ -110,8 +110,14 @@ def test_a_dump_is_a_cluster_to_plan_on(tmp_path: Path) -> None:
 
 
 def test_a_claim_alone_is_planned_for_a_pod_that_stands_for_it() -> None:
-    (pod,) = moorage.load(CLAIM, profile="dgx-h100").plan().placed
+    plan = moorage.load(CLAIM, profile="dgx-h100").plan()
+    assert plan.pods == ()
+    (pod,) = plan.stand_ins
+    assert isinstance(pod, moorage.PlacedPod)
     assert pod.stands_for == "claim/two"
+    assert plan.pod("claim/two") == pod
+    assert plan.fits
+    assert "claim/two, which no pod uses, on dgx-h100-0: " in str(plan)
     assert pod.requests == {
         "gpu": ("gpu.nvidia.com/dgx-h100-0/gpu-0", "gpu.nvidia.com/dgx-h100-0/gpu-1")
     }

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from moorage.api.core import Pod
-from moorage.insight.plan.placements import stands_for
+from moorage.insight.snapshot.stand_ins import STAND_IN
 from moorage.kit.clock import REAL, ManualClock
 from tests.stories.resting import at_rest
 from tests.stories.scenes import Ended, Played, Told, by_request, shown_device, shown_pod
@@ -69,7 +69,7 @@ def workloads_of(told: Told) -> frozenset[str]:
 
 
 def became(stage: Stage, pod: Pod, workloads: frozenset[str]) -> Played:
-    name = stands_for(pod) or shown_pod(pod.metadata.name, workloads)
+    name = pod.metadata.annotations.get(STAND_IN) or shown_pod(pod.metadata.name, workloads)
     given = (
         (
             each.request,

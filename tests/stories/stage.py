@@ -32,7 +32,7 @@ from moorage.cluster.embedded import EmbeddedCluster, embedded
 from moorage.cluster.programs import ProgramContext
 from moorage.hardware.attributes import NumaNodeForm
 from moorage.hardware.catalogue import Catalogue
-from moorage.insight.plan.placements import stand_in
+from moorage.insight.snapshot.stand_ins import stand_in
 from moorage.kit.clock import REAL, Clock
 from moorage.scheduler.live import SchedulerConfig, kinds_of
 from tests.client.servers import until

@@ -52,7 +52,8 @@ def plan(*options: str) -> dict[str, Told]:
     """Return what becomes of pods by name, or of claims and templates that no pod uses."""
     result = run("plan", *options, "-o", "json")
     assert result.exit_code in (0, 1), result.output
-    return dict(map(_told, json.loads(result.stdout)["pods"]))
+    tree = json.loads(result.stdout)
+    return dict(map(_told, (*tree["pods"], *tree["standIns"])))
 
 
 def the_one(*options: str) -> Told:

@@ -82,11 +82,11 @@ def test_a_node_selector_leads_to_the_intended_node() -> None:
 
 
 def test_pools_are_tried_in_the_order_of_their_names() -> None:
-    told = plan(*story("first-fit", "claims"))
+    told = plan(*story("first-fit", "pods"))
     assert {name: each.devices["device"] for name, each in told.items()} == {
-        "claim/claim-1": "of-a-pool",
-        "claim/claim-2": "of-b-pool",
-        "claim/claim-3": "of-c-pool",
+        "user-1": "of-a-pool",
+        "user-2": "of-b-pool",
+        "user-3": "of-c-pool",
     }
 
 

@@ -64,14 +64,19 @@ def test_the_plan_comes_to_it(told: Told, tmp_path: Path) -> None:
     if told.scene.refused:
         assert told.scene.refused in result.stderr
         return
-    trees = json.loads(result.stdout)["pods"]
+    trees = _all_of(result.stdout)
     workloads = workloads_of(told)
     ended = Ended([planned(each, workloads) for each in trees], _victims(trees))
     if ended.preempted:
         left = _cluster_without(told, ended.preempted, tmp_path)
-        again = json.loads(run("plan", *told.options_on([left]), "-o", "json").stdout)["pods"]
+        again = _all_of(run("plan", *told.options_on([left]), "-o", "json").stdout)
         ended = ended._replace(then=[planned(each, workloads) for each in again])
     assert ended.faults(told.scene) == []
+
+
+def _all_of(plan: str) -> list[dict[str, Any]]:
+    tree = json.loads(plan)
+    return [*tree["pods"], *tree["standIns"]]
 
 
 def _victims(trees: list[dict[str, Any]]) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from moorage.api.core.pod import Pod
 from moorage.cli import CONTEXT
 from moorage.cli.cluster_options import ClusterInput, Sources, manifest_source_options, read_sources
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
@@ -31,9 +30,11 @@ from moorage.insight.explain.report import name_of, placed_line
 from moorage.insight.messages import counted, full_name
 from moorage.insight.object_names import ObjectName as Subject
 from moorage.insight.object_names import no_such
-from moorage.insight.plan.placements import chosen_results, stand_ins, stands_for
+from moorage.insight.plan.document import decisive
+from moorage.insight.plan.placements import chosen_results
 from moorage.insight.plan.planner import Plan, Result
 from moorage.insight.plan.refused import refused_results, with_refused, with_unscheduled
+from moorage.insight.snapshot.stand_ins import unused_in
 from moorage.scheduler.reservation import Reservation
 from moorage.scheduler.scheduling_cycle import Pending
 
@@ -120,8 +121,9 @@ def command(
     given = read_sources(sources)
     namespace = "" if is_everywhere else given.namespace
     about = None if subject is None else parse_subject(subject, namespace=namespace)
-    plan, added = _plan(given, about)
-    results = _chosen(plan, given, added, about)
+    plan = _plan(given, about)
+    pods, stand_ins = _chosen(plan, given, about)
+    results = [*pods, *stand_ins]
     pending = [each for each in results if isinstance(each, Pending)]
     answers = grouped(explained(plan, given, pending), plan.before)
     if written_number is not None:
@@ -142,18 +144,19 @@ def command(
         placed = [name_of(each) for each in results if isinstance(each, Reservation)]
         shown = shown_explanations(placed, answers, plan.before, namespace=given.namespace)
         print_tree(shown, output)
-    sys.exit(given.exit_status(DOES_NOT_FIT if pending else FITS))
+    fails = any(isinstance(each, Pending) for each in decisive(pods, stand_ins))
+    sys.exit(given.exit_status(DOES_NOT_FIT if fails else FITS))
 
 
-def _plan(given: ClusterInput, about: Subject | None) -> tuple[Plan, tuple[Any, ...]]:
-    """Return the plan, with what is refused or kept from the scheduler, and the added stand-ins."""
+def _plan(given: ClusterInput, about: Subject | None) -> Plan:
+    """Return the plan, with what is refused or kept from the scheduler."""
     everything = given.everything
-    added = stand_ins(given.manifests, everything)
+    unused = unused_in(given.manifests, everything)
     if about is not None:
-        # Those that are not asked about would only take devices from the others.
-        added = tuple(pod for pod in stand_ins(everything, everything) if _stands_for(pod, about))
-    plan = with_refused(planned(given, everything.with_objects(added)), given.refused_objects)
-    return (plan if about is None else with_unscheduled(plan)), added
+        found = unused_in(everything, everything)
+        unused = tuple(each for each in found if about.is_of(each))
+    plan = with_refused(planned(given, unused), given.refused_objects)
+    return plan if about is None else with_unscheduled(plan)
 
 
 def _check_usage(
@@ -197,25 +200,20 @@ def explained(
 
 
 def _chosen(
-    plan: Plan, given: ClusterInput, added: tuple[Any, ...], subject: Subject | None
-) -> list[Result]:
-    """Return the results that the command is about."""
+    plan: Plan, given: ClusterInput, subject: Subject | None
+) -> tuple[list[Result], list[Result]]:
+    """Return the results that the command is about: of pods, and of stand-ins."""
+    stand_ins = list(plan.stand_ins)
     if subject is None:
         if not any(given.manifests.objects()):
-            return list(plan.results)
-        chosen = chosen_results(plan.results, given.manifests.with_objects(added))
-        return [*refused_results(plan), *chosen]
+            return list(plan.results), stand_ins
+        chosen = chosen_results(plan.results, given.manifests)
+        return [*refused_results(plan), *chosen], stand_ins
     objects = ObjectSources(plan.before)
     found = [each for each in plan.results if _is_about(each, subject, objects)]
-    if not found:
+    if not found and not stand_ins:
         _explain_absence(plan, given, subject)
-    return found
-
-
-def _stands_for(pod: Pod, subject: Subject) -> bool:
-    word = {"ResourceClaim": "claim", "ResourceClaimTemplate": "template"}.get(subject.kind)
-    is_named = stands_for(pod) == f"{word}/{subject.name}"
-    return is_named and subject.is_in(pod.metadata.namespace)
+    return found, stand_ins
 
 
 def _is_about(result: Result, subject: Subject, objects: ObjectSources) -> bool:
@@ -226,10 +224,10 @@ def _is_about(result: Result, subject: Subject, objects: ObjectSources) -> bool:
         case "Pod":
             return pod.metadata.name == subject.name
         case "ResourceClaim":
-            return _stands_for(pod, subject) or subject.name in _claims(result)
+            return subject.name in _claims(result)
         case "ResourceClaimTemplate":
             entries = (e.resource_claim_template_name for e in pod.spec.resource_claims)
-            return _stands_for(pod, subject) or subject.name in entries
+            return subject.name in entries
         case "PodGroup":
             group = pod.spec.scheduling_group
             return group is not None and group.pod_group_name == subject.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
@@ -33,22 +33,31 @@ from moorage.insight.devices import usage_in
 from moorage.insight.errors import TooManyPodsError
 from moorage.insight.messages import counted
 from moorage.insight.plan.arrival_orders import BetterOrder, better_order
-from moorage.insight.plan.document import nothing_text, plan_tree, shown_placement, shown_results
+from moorage.insight.plan.document import (
+    decisive,
+    nothing_text,
+    plan_tree,
+    shown_placement,
+    shown_results,
+    stand_ins_text,
+)
 from moorage.insight.plan.evaluation_limit import EvaluationLimit
 from moorage.insight.plan.placements import (
     GrantedDevice,
     GrantedRequest,
     Placement,
-    stand_ins,
+    placement_of,
 )
 from moorage.insight.plan.planner import Plan, Result, plan
 from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.stand_ins import Unused, unused_in
 from moorage.scheduler.reservation import Reservation
 
 ALIKE_MIN = 4  # this many pods of one owner in a row are named together
 RUNS_MAX = 8
 SAME = " "  # a cell equal to the one above
 NO_NODE = "<none>"
+NO_POD = "NO POD USES"  # the title of claims and templates
 
 SHORT = ("POD", "NODE", "REQUEST", "DEVICES")
 WIDE = ("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES")
@@ -79,8 +88,12 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
 
     Plans as the scheduler would, pod by pod in order of priority and age, on the nodes and
     devices of --on, --profile and -f together. Deployments, Jobs and other workloads count with
-    the pods that they create, templates with the claims created from them. A claim or template
-    that no pod uses is planned for a pod that requests nothing else. The command changes nothing.
+    the pods that they create, templates with the claims created from them. The command changes
+    nothing.
+
+    A claim or template that no pod uses is planned for a pod that requests nothing else: after all
+    pods, each alone on what the pods leave. It takes nothing from a pod, and decides about the exit
+    status only if there are no pods.
 
     New pods are planned in the order of the files, before pods of controllers. In a real cluster
     that order is a race: if some pods get no node, the command tries other orders and reports one
@@ -90,26 +103,25 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
     moor plan -f pod.yaml --profile dgx-h100x2
     moor plan -f training.yaml --on cluster.yaml -o wide --picture plan.svg
     """
-    added = stand_ins(given.manifests, given.everything)
-    plan = planned(given, given.everything.with_objects(added))
-    about = Snapshot() if is_all else given.manifests.with_objects(added)
-    chosen = shown_results(plan, about)
+    plan = planned(given, unused_in(given.manifests, given.everything))
+    chosen = shown_results(plan, Snapshot() if is_all else given.manifests)
     placements = [shown_placement(result, plan) for result in chosen]
+    stand_ins = [shown_placement(result, plan) for result in plan.stand_ins]
     if output in REPORT_FORMATS:
         _print_report(given, plan, chosen, output)
-    elif placements or output in ("json", "yaml") or not given.is_unknown:
-        _print(placements, plan, output, _better(given, plan, placements, output))
+    elif placements or stand_ins or output in ("json", "yaml") or not given.is_unknown:
+        _print(placements, stand_ins, plan, output, _better(given, plan, placements, output))
     if picture_file is not None:
-        found = usage_in(plan.after, given.context)
+        shown = plan.shown
         write_picture(
-            plan.after,
-            found,
+            shown.after,
+            usage_in(shown.after, given.context),
             picture_file,
             title="Devices as planned",
             context=given.context,
-            plan=plan,
+            plan=shown,
         )
-    fits = all(each.node for each in placements)
+    fits = all(each.node for each in decisive(placements, stand_ins))
     sys.exit(given.exit_status(FITS if fits else DOES_NOT_FIT))
 
 
@@ -129,30 +141,47 @@ def _print_report(given: ClusterInput, plan: Plan, chosen: Iterable[Result], out
     results = list(chosen)
     placed = sum(isinstance(each, Reservation) for each in results)
     summary = f"{counted(placed, 'pod')} of {len(results)} placed"
+    if not results and plan.stand_ins:
+        summary = stand_ins_text(list(map(placement_of, plan.stand_ins)), is_after_pods=False)
     print_report(plan_report(given, plan, results), output, summary)
 
 
 def _print(
-    placements: list[Placement], plan: Plan, output: str, better: BetterOrder | None
+    placements: list[Placement],
+    stand_ins: list[Placement],
+    plan: Plan,
+    output: str,
+    better: BetterOrder | None,
 ) -> None:
     match output:
         case "json" | "yaml":
-            print_tree(plan_tree(placements, len(plan.before.nodes), better), output)
+            print_tree(plan_tree(placements, stand_ins, len(plan.before.nodes), better), output)
         case "name":
-            for each in placements:
-                echo(printable(f"pod/{each.pod} node/{each.node or NO_NODE}"))
-        case _ if not placements:
+            for each in (*placements, *stand_ins):
+                name = each.stands_for or f"pod/{each.pod}"
+                echo(printable(f"{name} node/{each.node or NO_NODE}"))
+        case _ if not placements and not stand_ins:
             echo(nothing_text(plan))
         case _:
-            is_wide = output == "wide"
-            rows = (row for each in placements for row in _rows(each, is_wide=is_wide))
-            print_table(WIDE if is_wide else SHORT, rows, is_wide=is_wide)
-            _print_rest(placements, plan)
-            if better is not None:
-                echo(printable(_order_text(better, len(placements))))
+            if placements:
+                _print_table(placements, is_wide=output == "wide")
+                _print_rest(placements, plan)
+                if better is not None:
+                    echo(printable(_order_text(better, len(placements))))
+            if placements and stand_ins:
+                echo("")
+            if stand_ins:
+                _print_table(stand_ins, NO_POD, is_wide=output == "wide")
+                _print_stand_ins(stand_ins, plan, is_after_pods=bool(placements))
 
 
 # --- the table ----------------------------------------------------------------------------
+
+
+def _print_table(placements: list[Placement], title: str = "POD", *, is_wide: bool) -> None:
+    columns = WIDE if is_wide else SHORT
+    rows = (row for each in placements for row in _rows(each, is_wide=is_wide))
+    print_table((title, *columns[1:]), rows, is_wide=is_wide)
 
 
 def _rows(placement: Placement, *, is_wide: bool) -> Iterator[Row]:
@@ -205,21 +234,40 @@ def _amounts(given: GrantedDevice) -> str:
 
 def _print_rest(placements: list[Placement], plan: Plan) -> None:
     """Print what does not fit into the table: reasons and the summary."""
+    pending = _print_reasons(placements)
+    placed = len(placements) - pending
+    text = f"{counted(placed, 'pod')} of {len(placements)} placed on {_nodes(placements, plan)}"
+    _print_summary(text, plan, "; moor explain tells why the others are not" if pending else "")
+
+
+def _print_stand_ins(stand_ins: list[Placement], plan: Plan, *, is_after_pods: bool) -> None:
+    """Print the same about claims and templates that no pod uses."""
+    pending = _print_reasons(stand_ins)
+    text = stand_ins_text(stand_ins, is_after_pods=is_after_pods)
+    first = next((each.stands_for for each in stand_ins if each.node is None), None)
+    _print_summary(text, plan, f"; moor explain {first} tells why it would not" if pending else "")
+
+
+def _print_reasons(placements: list[Placement]) -> int:
+    """Print what each waits for, and why some get no node; return how many do."""
     for each in placements:
         if each.waits_for:
-            echo(f"\n{each.pod} is bound once its devices are: {', '.join(each.waits_for)}")
+            name = each.stands_for or each.pod
+            echo(f"\n{name} is bound once its devices are: {', '.join(each.waits_for)}")
     pending = [each for each in placements if each.node is None]
     for each in pending:
         name, why = each.stands_for or each.pod, each.message or each.reason
-        echo(f"\n{printable(name)} gets no node: {printable(why)}")
+        gets = "would get" if each.stands_for else "gets"
+        echo(f"\n{printable(name)} {gets} no node: {printable(why)}")
         for text in each.written:
             echo(printable(f"  (Kubernetes writes {text})"))
-    placed = len(placements) - len(pending)
-    text = f"\n{counted(placed, 'pod')} of {len(placements)} placed on {_nodes(placements, plan)}"
-    if pending and not plan.before.nodes:
-        echo(f"{text}: no nodes are given; --profile adds machines, --on or --live a cluster")
-    else:
-        echo(f"{text}{'; moor explain tells why the others are not' if pending else ''}")
+    return len(pending)
+
+
+def _print_summary(text: str, plan: Plan, more: str) -> None:
+    if more and not plan.before.nodes:
+        more = ": no nodes are given; --profile adds machines, --on or --live a cluster"
+    echo(f"\n{printable(text)}{printable(more)}")
 
 
 def _order_text(better: BetterOrder, total: int) -> str:
@@ -243,13 +291,13 @@ def _nodes(placements: Iterable[Placement], plan: Plan) -> str:
     return f"{len(used)} of {counted(len(plan.before.nodes), 'node')}"
 
 
-def planned(given: ClusterInput, snapshot: Snapshot | None = None) -> Plan:
-    """Return the plan for the input of a command, or for a variant of it."""
+def planned(given: ClusterInput, unused: Sequence[Unused] = ()) -> Plan:
+    """Return the plan for the input of a command, with claims and templates that no pod uses."""
     try:
         with Progress("pods planned") as progress:
             limit = EvaluationLimit(time.monotonic)
             found = plan(
-                snapshot or given.everything, given.context, progress=progress, limit=limit
+                given.everything, given.context, unused=unused, progress=progress, limit=limit
             )
     except TooManyPodsError as error:
         raise click.UsageError(str(error)) from None

@@ -17,7 +17,7 @@ from moorage.cli.reports import Workspace
 from moorage.insight.answer.changes.sources import Sources
 from moorage.insight.answer.groups import AnsweredPods, grouped, workload_of
 from moorage.insight.messages import full_name
-from moorage.insight.plan.placements import stands_for
+from moorage.insight.plan.document import decisive
 from moorage.insight.plan.planner import Plan, Result
 from moorage.insight.reports import (
     CheckedObject,
@@ -27,6 +27,7 @@ from moorage.insight.reports import (
     ReportPlace,
 )
 from moorage.insight.reports.rules import INVALID, NO_NODE, PLAN_RULES
+from moorage.insight.snapshot.stand_ins import stands_for
 from moorage.insight.snapshot.written_objects import ObjectKey, RefusedObject
 from moorage.scheduler.scheduling_cycle import Pending
 
@@ -35,14 +36,17 @@ _STAND_INS = {"claim": "ResourceClaim", "template": "ResourceClaimTemplate"}
 
 def plan_report(given: ClusterInput, plan: Plan, chosen: Iterable[Result]) -> FindingReport:
     """Return the report for a CI system about the chosen results of a plan."""
-    results = list(chosen)
+    pods = list(chosen)
+    results = [*pods, *plan.stand_ins]
+    failing = {full_name(each.pod) for each in decisive(pods, plan.stand_ins)}
     places = _Places(given, plan)
     pending = [each for each in results if isinstance(each, Pending)]
     found: dict[str, ReportFinding] = {}
     for answered in grouped(explained(plan, given, pending), plan.before):
         for each in answered.pods:
-            place = places.of_pod(each.pod)
-            found[full_name(each.pod)] = _finding(answered, place, given.namespace)
+            name, place = full_name(each.pod), places.of_pod(each.pod)
+            level = FindingLevel.ERROR if name in failing else FindingLevel.WARNING
+            found[name] = _finding(answered, place, given.namespace, level)
     objects = [places.workspace.unreadable(message) for message in given.unreadable]
     objects += (_refused(each, places) for each in given.refused_objects)
     for result in results:
@@ -50,17 +54,21 @@ def plan_report(given: ClusterInput, plan: Plan, chosen: Iterable[Result]) -> Fi
         findings = () if about is None else (about,)
         name = stands_for(result.pod) or f"Pod {full_name(result.pod)}"
         objects.append(CheckedObject(name, places.of_pod(result.pod), findings))
-    failing = frozenset((FindingLevel.ERROR,))
-    return FindingReport("plan", __version__, PLAN_RULES, tuple(objects), failing)
+    errors = frozenset((FindingLevel.ERROR,))
+    return FindingReport("plan", __version__, PLAN_RULES, tuple(objects), errors)
 
 
-def _finding(answered: AnsweredPods, place: ReportPlace, namespace: str) -> ReportFinding:
+def _finding(
+    answered: AnsweredPods, place: ReportPlace, namespace: str, level: FindingLevel
+) -> ReportFinding:
     is_shared = answered.workload is not None and len(answered.pods) > 1
     who = f"is one of {answered.title(namespace)} without a node" if is_shared else "gets no node"
+    if stands_for(answered.pods[0].pod):
+        who = "no pod uses it, and one that does would get no node"
     fixes = answered.answer.fixes
     return ReportFinding(
         rule=NO_NODE,
-        level=FindingLevel.ERROR,
+        level=level,
         place=place,
         message=f"{who}: {answered.answer.cause}",
         fix=f"fix: {fixes[0].text}" if fixes else "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from moorage.api.scheduling import PodGroup
 from moorage.insight.errors import UnknownObjectError
@@ -36,6 +36,12 @@ class ObjectName(NamedTuple):
     def is_in(self, namespace: str) -> bool:
         """Return whether the object may be in a namespace."""
         return self.namespace in ("", namespace)
+
+    def is_of(self, value: Any) -> bool:
+        """Return whether this is the name of an object."""
+        metadata = value.metadata
+        is_named = (self.kind, self.name) == (value.kind, metadata.name)
+        return is_named and self.is_in(metadata.namespace)
 
     def __str__(self) -> str:
         if self.namespace:

@@ -19,9 +19,17 @@ from moorage.insight.errors import UnknownObjectError
 from moorage.insight.explain.pods import DiagnosisTimeLimit
 from moorage.insight.messages import counted, full_name, similar_hint
 from moorage.insight.plan.arrival_orders import better_order
-from moorage.insight.plan.document import nothing_text, plan_tree, shown_placement, shown_results
+from moorage.insight.plan.document import (
+    decisive,
+    nothing_text,
+    plan_tree,
+    shown_placement,
+    shown_results,
+    stand_ins_text,
+)
 from moorage.insight.plan.placements import Placement
 from moorage.insight.plan.planner import Plan as InsightPlan
+from moorage.insight.plan.planner import Result
 from moorage.insight.plan.refused import refused_results, with_refused
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.kit.errors import MoorageError
@@ -59,12 +67,17 @@ class _Pod(Readable):
 
     @property
     def stands_for(self) -> str | None:
-        """The claim or template that no other pod uses, if the pod stands for one: `claim/NAME`."""
+        """The claim or template that no pod uses, if this stands for one: `claim/NAME`."""
         return self._placement.stands_for
 
     def to_dict(self) -> dict[str, Any]:
         """Return the pod as `moor plan -o json` prints it."""
         return plain_tree(self._placement)
+
+    @property
+    def _title(self) -> str:
+        instead = self._placement.stands_for
+        return f"{instead}, which no pod uses," if instead else f"pod {self._placement.pod}"
 
     def _repr_html_(self) -> str:
         return html.block(html.paragraph(self))
@@ -99,7 +112,7 @@ class PlacedPod(_Pod):
         }
 
     def __str__(self) -> str:
-        return f"pod {self._placement.pod} on {self.node}: {', '.join(self.devices) or '-'}"
+        return f"{self._title} on {self.node}: {', '.join(self.devices) or '-'}"
 
 
 @final
@@ -129,7 +142,7 @@ class PendingPod(_Pod):
         return found
 
     def __str__(self) -> str:
-        return f"pod {self._placement.pod} gets no node: {self.message or self.reason}"
+        return f"{self._title} gets no node: {self.message or self.reason}"
 
 
 @final
@@ -146,10 +159,18 @@ class Plan(Readable):
     @cached_property
     def pods(self) -> tuple[PlacedPod | PendingPod, ...]:
         """All pods of the plan, in order."""
-        return tuple(self._pods())
+        return tuple(self._pods(self._results))
 
-    def _pods(self) -> Iterator[PlacedPod | PendingPod]:
-        for each in self._results:
+    @cached_property
+    def stand_ins(self) -> tuple[PlacedPod | PendingPod, ...]:
+        """What pods would get that use a claim or template which no pod uses.
+
+        There are no such pods: each is tried alone on what the pods of the plan leave.
+        """
+        return tuple(self._pods(self._plan.stand_ins))
+
+    def _pods(self, results: Sequence[Result]) -> Iterator[PlacedPod | PendingPod]:
+        for each in results:
             placement = shown_placement(each, self._plan)
             if isinstance(each, Pending):
                 yield PendingPod(placement, each, self)
@@ -168,8 +189,9 @@ class Plan(Readable):
 
     @property
     def fits(self) -> bool:
-        """Whether every pod gets a node."""
-        return not self.pending
+        """Whether every pod gets a node; without pods, whether every stand-in would."""
+        found = decisive(self.pods, self.stand_ins)
+        return not any(isinstance(each, PendingPod) for each in found)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -177,9 +199,15 @@ class Plan(Readable):
         return tuple(map(str, self._plan.concerns))
 
     def pod(self, name: str) -> PlacedPod | PendingPod:
-        """Return the pod with this NAME or NAMESPACE/NAME, or raise MoorageError."""
+        """Return the pod with this NAME or NAMESPACE/NAME, or raise MoorageError.
+
+        A stand-in has the name of what it stands for: claim/NAME or template/NAME.
+        """
         for each in self.pods:
             if name in (each.full_name, each.name):
+                return each
+        for each in self.stand_ins:
+            if name == each.stands_for:
                 return each
         hint = similar_hint(
             name, [known for each in self.pods for known in (each.name, each.full_name)]
@@ -187,8 +215,9 @@ class Plan(Readable):
         raise UnknownObjectError(f"there is no pod {name} in the plan{hint}")
 
     def explain(self) -> tuple[Explanation, ...]:
-        """Return an explanation for each cause that keeps pods from their nodes."""
-        return self._explained([each._pending for each in self.pending])
+        """Return an explanation for each cause that keeps pods, or stand-ins, from their nodes."""
+        found = (*self.pods, *self.stand_ins)
+        return self._explained([each._pending for each in found if isinstance(each, PendingPod)])
 
     @cached_property
     def better_order(self) -> tuple[str, ...] | None:
@@ -198,7 +227,7 @@ class Plan(Readable):
 
     @cached_property
     def _better(self) -> Any:
-        if self.fits:
+        if not self.pending:
             return None
         shown = {full_name(each.pod) for each in self._results}
         return better_order(self._plan, self._given.context, shown=shown)
@@ -212,8 +241,11 @@ class Plan(Readable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as `moor plan -o json` prints it."""
-        placements = [each._placement for each in self.pods]
-        return plain_tree(plan_tree(placements, len(self._plan.before.nodes), self._better))
+        pods, stand_ins = (
+            [each._placement for each in found] for found in (self.pods, self.stand_ins)
+        )
+        nodes = len(self._plan.before.nodes)
+        return plain_tree(plan_tree(pods, stand_ins, nodes, self._better))
 
     def _explained(self, pending: Sequence[Pending]) -> tuple[Explanation, ...]:
         given = self._given
@@ -231,24 +263,31 @@ class Plan(Readable):
         )
 
     def _repr_html_(self) -> str:
-        rows = (
-            (each.stands_for or each.full_name, each.node, ", ".join(each.devices))
-            if isinstance(each, PlacedPod)
-            else (each.stands_for or each.full_name, "<none>", each.message or each.reason)
-            for each in self.pods
-        )
-        table = html.table(("Pod", "Node", "Devices"), rows)
-        return html.block(
-            table, html.paragraph(self._summary()), *map(html.paragraph, self.warnings)
-        )
+        parts: list[str] = []
+        for title, found in (("Pod", self.pods), ("No pod uses", self.stand_ins)):
+            if found:
+                parts.append(html.table((title, "Node", "Devices"), map(_row, found)))
+        texts = (*self._summary(), *self.warnings)
+        return html.block(*parts, *map(html.paragraph, texts))
 
-    def _summary(self) -> str:
-        if not self.pods:
-            return nothing_text(self._plan)
-        return f"{counted(len(self.placed), 'pod')} of {len(self.pods)} placed"
+    def _summary(self) -> Iterator[str]:
+        if not self.pods and not self.stand_ins:
+            yield nothing_text(self._plan)
+        if self.pods:
+            yield f"{counted(len(self.placed), 'pod')} of {len(self.pods)} placed"
+        if self.stand_ins:
+            placements = [each._placement for each in self.stand_ins]
+            yield stand_ins_text(placements, is_after_pods=bool(self.pods))
 
     def __str__(self) -> str:
-        return "\n".join((self._summary(), *map(str, self.pods)))
+        return "\n".join((*self._summary(), *map(str, (*self.pods, *self.stand_ins))))
+
+
+def _row(pod: PlacedPod | PendingPod) -> tuple[str, str, str]:
+    name = pod.stands_for or pod.full_name
+    if isinstance(pod, PlacedPod):
+        return name, pod.node, ", ".join(pod.devices)
+    return name, "<none>", pod.message or pod.reason
 
 
 @final

@@ -15,10 +15,10 @@ from moorage.insight.fit import REPLICAS_MAX, fit
 from moorage.insight.messages import Concern, natural_order, titled
 from moorage.insight.object_names import find_subject, only_subject
 from moorage.insight.plan.evaluation_limit import EvaluationLimit
-from moorage.insight.plan.placements import stand_ins
 from moorage.insight.plan.planner import Plan as InsightPlan
 from moorage.insight.plan.planner import plan, unwatched
 from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.stand_ins import Unused, unused_in
 from moorage.insight.whatif import ClusterChange, difference
 from moorage.kit.errors import MoorageError
 from moorage.library import html
@@ -82,13 +82,12 @@ class World(Readable):
         """Return where pods would go, and which devices their claims would get.
 
         The plan contains the pods of the manifests; without manifests, all pods without a node.
-        A claim or template that no pod uses is planned for a pod that requests nothing else.
+        A claim or template that no pod uses is planned for a pod that requests nothing else: after
+        all pods, each alone on what the pods leave.
         """
         given = self._given
-        everything = given.everything
-        added = stand_ins(given.manifests, everything)
-        found = self._planned(everything.with_objects(added), progress)
-        return Plan(given, found, given.manifests.with_objects(added))
+        unused = unused_in(given.manifests, given.everything)
+        return Plan(given, self._planned(given.everything, progress, unused), given.manifests)
 
     def fit(
         self,
@@ -216,9 +215,16 @@ class World(Readable):
         lines = [", ".join(texts) or "no objects"]
         return "\n".join((*lines, *self.refused, *self.warnings))
 
-    def _planned(self, snapshot: Snapshot, progress: Progress | None) -> InsightPlan:
-        limit = EvaluationLimit(time.monotonic)
-        return plan(snapshot, self._given.context, progress=progress or unwatched, limit=limit)
+    def _planned(
+        self, snapshot: Snapshot, progress: Progress | None, unused: Sequence[Unused] = ()
+    ) -> InsightPlan:
+        return plan(
+            snapshot,
+            self._given.context,
+            unused=unused,
+            progress=progress or unwatched,
+            limit=EvaluationLimit(time.monotonic),
+        )
 
 
 def _texts(name: str, value: Texts) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ from moorage.insight.explain.pods import Explanation
 from moorage.insight.explain.report import nearest_first
 from moorage.insight.explain.verdicts import NodeVerdict
 from moorage.insight.messages import full_name
-from moorage.insight.plan.placements import stands_for
 from moorage.insight.snapshot.snapshot import Snapshot, key_of
+from moorage.insight.snapshot.stand_ins import stands_for
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 Rank = Literal["repair", "give", "less", "administrator", "free", "hardware", "advice", "giveUp"]

@@ -22,8 +22,8 @@ from moorage.insight.answer.finding import Answer
 from moorage.insight.explain.pods import Explanation
 from moorage.insight.explain.report import name_of
 from moorage.insight.messages import counted
-from moorage.insight.plan.placements import stands_for
 from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.stand_ins import stands_for
 from moorage.scheduler.scheduling_cycle import Pending
 
 _KINDS: Final = {"PodGroup": "pod group", "ReplicationController": "replication controller"}

@@ -24,8 +24,9 @@ from moorage.insight.messages import (
     most_frequent_first,
     natural_order,
 )
-from moorage.insight.plan.placements import placement_of, stands_for
+from moorage.insight.plan.placements import placement_of
 from moorage.insight.plan.planner import Result
+from moorage.insight.snapshot.stand_ins import stands_for
 from moorage.scheduler.reservation import Reservation
 
 CLAIMS_SHOWN_MAX = 8
@@ -34,7 +35,8 @@ VERDICTS_SHOWN_MAX = 3  # in detail, the nearest; the rest is counted
 
 def name_of(result: Result) -> str:
     """Return the name of a pod, or of the claim or template that it represents."""
-    return stands_for(result.pod) or f"pod {full_name(result.pod)}"
+    instead = stands_for(result.pod)
+    return f"pod {full_name(result.pod)}" if instead is None else f"{instead} (no pod uses it)"
 
 
 def placed_line(result: Reservation) -> str:
@@ -42,7 +44,8 @@ def placed_line(result: Reservation) -> str:
     placement = placement_of(result)
     devices = sum(len(granted.devices) for granted in placement.requests)
     with_devices = f" with {counted(devices, 'device')}" if devices else ""
-    return f"{name_of(result)} gets node {result.node}{with_devices}"
+    gets = "gets" if stands_for(result.pod) is None else "would get"
+    return f"{name_of(result)} {gets} node {result.node}{with_devices}"
 
 
 def evidence_lines(explanation: Explanation, *, is_full: bool = False) -> Iterator[str]:

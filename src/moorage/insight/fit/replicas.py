@@ -23,10 +23,10 @@ from moorage.claims.pod_claims import ClaimFeatures, group_name
 from moorage.controllers.pod_control import is_active
 from moorage.insight.fit.node_kinds import nodes_by_kind
 from moorage.insight.messages import Concern, full_name, titled
-from moorage.insight.plan.placements import stand_in
 from moorage.insight.plan.planner import Progress, new_names
 from moorage.insight.snapshot.completion import ClaimMaker
 from moorage.insight.snapshot.snapshot import Controller, Snapshot, identified
+from moorage.insight.snapshot.stand_ins import stand_in
 from moorage.insight.snapshot.workloads import ExistingPods, model_pod
 from moorage.scheduler.cluster import Cluster
 from moorage.scheduler.errors import CycleError

@@ -7,6 +7,6 @@ decisions     where one pod goes, if an API server accepts it; alike pods share 
 evaluation_limit
               how long expressions may take
 refused       pods that an API server would not take, as pending
-placements    the outcome in plain terms; stand-in pods for claims that no pod uses
+placements    the outcome in plain terms
 document      the outcome as JSON
 """

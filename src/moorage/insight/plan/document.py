@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +15,8 @@ from moorage.insight.plan.placements import Placement, chosen_results, placement
 from moorage.insight.plan.planner import Plan, Result
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.scheduler.scheduling_cycle import Pending
+
+T = TypeVar("T")
 
 
 def shown_results(plan: Plan, manifests: Snapshot) -> tuple[Result, ...]:
@@ -33,13 +35,22 @@ def shown_placement(result: Result, plan: Plan) -> Placement:
     return placement
 
 
+def decisive(pods: Sequence[T], stand_ins: Sequence[T]) -> Sequence[T]:
+    """Return those whose outcome is that of a command: stand-ins, only if there are no pods."""
+    return pods or stand_ins
+
+
 def plan_tree(
-    placements: Sequence[Placement], nodes: int, better: BetterOrder | None = None
+    placements: Sequence[Placement],
+    stand_ins: Sequence[Placement],
+    nodes: int,
+    better: BetterOrder | None = None,
 ) -> dict[str, Any]:
     """Return placements, the number of nodes, and an order of arrival that would place more."""
     order = {"placed": better.placed, "pods": list(better.arrival)} if better is not None else None
     return {
         "pods": msgspec.to_builtins(placements),
+        "standIns": msgspec.to_builtins(stand_ins),
         "summary": {
             "placed": sum(each.node is not None for each in placements),
             "pending": sum(each.node is None for each in placements),
@@ -47,6 +58,16 @@ def plan_tree(
         },
         **({"betterOrder": order} if order is not None else {}),
     }
+
+
+def stand_ins_text(stand_ins: Sequence[Placement], *, is_after_pods: bool) -> str:
+    """Return how many claims and templates that no pod uses would get devices, and how tried."""
+    kinds = {(each.stands_for or "").partition("/")[0] for each in stand_ins}
+    number, placed = len(stand_ins), sum(each.node is not None for each in stand_ins)
+    noun = counted(number, kinds.pop()) if len(kinds) == 1 else f"{number:,} claims and templates"
+    alone = ", each alone" if number > 1 else ""
+    left = " on what the pods leave" if is_after_pods else ""
+    return f"{placed:,} of {noun} that no pod uses would get a node{alone}{left}"
 
 
 def nothing_text(plan: Plan) -> str:

@@ -1,9 +1,6 @@
 """A plan in plain terms: pods, their claims, the devices of each request.
 
 Commands print this; JSON and YAML show it unchanged.
-
-A claim or template that no pod uses gets a stand-in: a pod that uses it and requests nothing else.
-So whoever writes a claim learns which devices it would get before there is a pod.
 """
 
 from __future__ import annotations
@@ -12,26 +9,17 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from moorage.api.core.pod import Container, Pod, PodResourceClaim, PodSpec
-from moorage.api.core.resources import ContainerClaim, ResourceRequirements
-from moorage.api.meta import ObjectMeta
-from moorage.api.resource.v1 import (
-    DeviceRequestAllocationResult,
-    ResourceClaim,
-    ResourceClaimTemplate,
-)
+from moorage.api.core.pod import Pod
+from moorage.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
 from moorage.claims import is_device_resource, pod_requests
 from moorage.insight.messages import full_name
 from moorage.insight.plan.planner import Result
-from moorage.insight.snapshot.snapshot import Snapshot, identified
+from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.stand_ins import stands_for
 from moorage.scheduler.binding_conditions import is_ready
 from moorage.scheduler.pod_signature import PodInfo
 from moorage.scheduler.reservation import Reservation
 from moorage.scheduler.scheduling_cycle import Pending
-
-STAND_IN = "moorage.dev/stands-in-for"  # an annotation: claim/NAME or template/NAME
-ENTRY = "claim"
-Subject = ResourceClaim | ResourceClaimTemplate
 
 
 class GrantedDevice(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -155,73 +143,3 @@ def _conditions(claims: Iterable[ResourceClaim]) -> Iterator[str]:
         if allocation is not None and not is_ready(claim):
             for result in allocation.devices.results:
                 yield from result.binding_conditions
-
-
-def stand_ins(manifests: Snapshot, everything: Snapshot) -> tuple[Pod, ...]:
-    """Return a pod for each claim and template of the manifests that nothing uses yet."""
-    used = _used(everything)
-    found: list[Subject] = [
-        claim
-        for claim in manifests.claims
-        if claim.status.allocation is None and not claim.metadata.owner_references
-    ]
-    found += manifests.templates
-    return tuple(
-        stand_in(each) for each in found if (each.metadata.namespace, _title(each)) not in used
-    )
-
-
-def stand_in(subject: Subject) -> Pod:
-    """Return a pod that uses a claim or template and requests nothing else."""
-    metadata = subject.metadata
-    is_template = isinstance(subject, ResourceClaimTemplate)
-    entry = PodResourceClaim(
-        name=ENTRY,
-        resource_claim_name=None if is_template else metadata.name,
-        resource_claim_template_name=metadata.name if is_template else None,
-    )
-    resources = ResourceRequirements(claims=(ContainerClaim(name=ENTRY),))
-    pod = Pod(
-        metadata=ObjectMeta(
-            name=f"{'template' if is_template else 'claim'}-{metadata.name}",
-            namespace=metadata.namespace,
-            annotations={STAND_IN: _title(subject)},
-        ),
-        spec=PodSpec(
-            containers=(Container(name="container", resources=resources),),
-            resource_claims=(entry,),
-        ),
-    )
-    named: Pod = identified(pod)
-    return named
-
-
-def stands_for(pod: Pod) -> str | None:
-    """Return `claim/NAME` or `template/NAME` for a stand-in pod; None for a real one."""
-    return pod.metadata.annotations.get(STAND_IN)
-
-
-def _title(subject: Subject) -> str:
-    kind = "template" if isinstance(subject, ResourceClaimTemplate) else "claim"
-    return f"{kind}/{subject.metadata.name}"
-
-
-def _used(everything: Snapshot) -> set[tuple[str, str]]:
-    """Return the claims and templates that pods, controllers and pod groups name."""
-    found: set[tuple[str, str]] = set()
-    for pod in everything.pods:
-        found.update(_named_by(pod.metadata.namespace, pod.spec.resource_claims))
-    for controller in everything.controllers:
-        entries = controller.spec.template.spec.resource_claims
-        found.update(_named_by(controller.metadata.namespace, entries))
-    for group in everything.groups:
-        for entry in group.spec.resource_claims:
-            found.add((group.metadata.namespace, f"claim/{entry.resource_claim_name}"))
-            found.add((group.metadata.namespace, f"template/{entry.resource_claim_template_name}"))
-    return found
-
-
-def _named_by(namespace: str, entries: Iterable[PodResourceClaim]) -> Iterable[tuple[str, str]]:
-    for entry in entries:
-        yield namespace, f"claim/{entry.resource_claim_name}"
-        yield namespace, f"template/{entry.resource_claim_template_name}"

@@ -5,7 +5,8 @@
 The cycle is the scheduler's own. Pods come by priority and then by age; those of a pod group come
 together. New pods that were given come before those that controllers create, as they do when all is
 applied at once, each in the order of the files. Pods that wait for others are tried again once
-these have a node.
+these have a node. Stand-ins come last: each is tried alone on what the pods leave, and leaves all
+of it to the next.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moorage.api.core.pod import Pod
 from moorage.api.scheduling import PodGroup
-from moorage.claims.pod_claims import group_name
+from moorage.claims.pod_claims import controller_of, group_name
 from moorage.controllers.pod_control import is_active
 from moorage.insight.messages import Concern, full_name
 from moorage.insight.plan.decisions import Refusals, decide
 from moorage.insight.plan.evaluation_limit import EvaluationLimit
 from moorage.insight.snapshot.completion import Completed, complete
 from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.stand_ins import Unused, stands_for
 from moorage.scheduler.cluster import Cluster
 from moorage.scheduler.diagnosis import FitDiagnosis
 from moorage.scheduler.features import Features
@@ -33,7 +36,7 @@ from moorage.scheduler.group_forest import GROUP, AnyGroup, GroupKey
 from moorage.scheduler.pod_groups import Gang, schedule_group, unit_of, unready
 from moorage.scheduler.pod_signature import ReadingSettings
 from moorage.scheduler.profiles import profiles_of
-from moorage.scheduler.reservation import IdSource, Reservation, reserve
+from moorage.scheduler.reservation import IdSource, Reservation, release, reserve
 from moorage.scheduler.scheduling_cycle import Pending, Placed
 from moorage.validation.strategy import Context
 
@@ -46,11 +49,12 @@ class Plan(Struct, frozen=True):
     """What happens to every pod that had no node."""
 
     before: Snapshot  # completed, before any decision
-    results: tuple[Result, ...]  # in the order of the snapshot's pods
+    results: tuple[Result, ...]  # of pods, in the order of the snapshot's
     concerns: tuple[Concern, ...]
     make_cluster: Callable[[], Cluster]  # the same one each time
     over_quota: Mapping[str, str] = {}  # by the full name of a pod: what a quota refuses, and why
     limit: EvaluationLimit | None = None  # of its expressions; also for those who explain it
+    stand_ins: tuple[Result, ...] = ()  # each alone on what the pods leave; none is in `after`
 
     @property
     def cluster(self) -> Cluster:
@@ -69,8 +73,29 @@ class Plan(Struct, frozen=True):
 
     @property
     def after(self) -> Snapshot:
-        """The snapshot with every decision applied."""
-        return _decided(self.before, self.placed)
+        """The snapshot with every decision applied, and without stand-ins."""
+        snapshot = self.before
+        if self.stand_ins:
+            gone = {each.pod.metadata.uid: each.pod for each in self.stand_ins}
+            owners = ((claim, controller_of(claim.metadata)) for claim in snapshot.claims)
+            claims = [claim for claim, owner in owners if owner is not None and owner.uid in gone]
+            snapshot = snapshot.without([*gone.values(), *claims])
+        return _decided(snapshot, self.placed)
+
+    @property
+    def shown(self) -> Plan:
+        """The plan as a picture shows it: without pods, the stand-ins that go together."""
+        if self.results or not self.stand_ins:
+            return self
+        taken: set[tuple[str, str, str]] = set()
+        kept: list[Result] = []
+        for each in self.stand_ins:
+            own = set(_devices_of(each))
+            if taken.isdisjoint(own):
+                taken |= own
+                kept.append(each)
+        others = tuple(each for each in self.stand_ins if each not in kept)
+        return replace(self, results=tuple(kept), stand_ins=others)
 
 
 def _decided(before: Snapshot, placed: Sequence[Reservation]) -> Snapshot:
@@ -109,6 +134,13 @@ class _ClusterMaker:
         return again, (self._before, self._context, self._limit)
 
 
+def _devices_of(result: Result) -> Iterator[tuple[str, str, str]]:
+    for claim in result.claims if isinstance(result, Reservation) else ():
+        allocation = claim.status.allocation
+        for each in () if allocation is None else allocation.devices.results:
+            yield each.driver, each.pool, each.device
+
+
 def unwatched(done: int, total: int) -> None:
     """Report progress to nobody."""
 
@@ -117,11 +149,16 @@ def plan(
     snapshot: Snapshot,
     context: Context,
     *,
+    unused: Sequence[Unused] = (),
     progress: Progress = unwatched,
     limit: EvaluationLimit | None = None,
 ) -> Plan:
-    """Return where the pods of a snapshot would go, or raise TooManyPodsError."""
-    return plan_completed(complete(snapshot, context), context, progress=progress, limit=limit)
+    """Return where the pods of a snapshot would go, or raise TooManyPodsError.
+
+    The unused claims and templates are planned, too, each for a stand-in.
+    """
+    completed = complete(snapshot, context, unused=unused)
+    return plan_completed(completed, context, progress=progress, limit=limit)
 
 
 def plan_completed(
@@ -153,9 +190,10 @@ def plan_completed(
         for pod in waiting
         if (name := full_name(pod)) in over_quota
     }
-    ordered = tuple(results[full_name(pod)] for pod in waiting)
-    cluster.placed = tuple(each for each in ordered if isinstance(each, Reservation))
-    return Plan(before, ordered, completed.concerns, cluster, over_quota, limit)
+    real = tuple(results[full_name(pod)] for pod in waiting if not stands_for(pod))
+    stand_ins = tuple(results[full_name(pod)] for pod in waiting if stands_for(pod))
+    cluster.placed = tuple(each for each in real if isinstance(each, Reservation))
+    return Plan(before, real, completed.concerns, cluster, over_quota, limit, stand_ins)
 
 
 def _refused(cluster: Cluster, pod: Pod, reason: str) -> Pending:
@@ -260,7 +298,8 @@ class _Planner:
 
     def run(self, waiting: list[Pod]) -> dict[str, Result]:
         """Return what happens to each pod, by full name."""
-        queue = sorted(self._items(waiting), key=lambda item: item.order)
+        real = [pod for pod in waiting if stands_for(pod) is None]
+        queue = sorted(self._items(real), key=lambda item: item.order)
         while queue:
             for item in queue:
                 self._take(item)
@@ -268,7 +307,19 @@ class _Planner:
             if len(again) == len(queue):
                 break
             queue = again
+        for pod in waiting:
+            if stands_for(pod) is not None:
+                self._try_stand_in(pod)
         return self._results
+
+    def _try_stand_in(self, pod: Pod) -> None:
+        if self._limit is not None:
+            self._limit.begin()
+        result = self._decided(pod)
+        if isinstance(result, Reservation):
+            release(self._cluster, result)
+        self._results[full_name(pod)] = result
+        self._progress(len(self._results), self._total)
 
     def _items(self, waiting: list[Pod]) -> Iterator[_Item]:
         grouped: dict[GroupKey, list[Pod]] = {}

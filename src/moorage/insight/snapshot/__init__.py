@@ -7,6 +7,7 @@ item_reader   the items of dumps as objects that share their attributes
 quotas       whether new pods and claims fit the quotas
 consistency   missing and contradictory objects
 workloads     the pods that controllers would create
+stand_ins     pods for claims and templates that no pod uses
 volume_claims  the volumes that new claims would get
 completion    what a cluster would add: those pods, priorities, claims, volumes
 

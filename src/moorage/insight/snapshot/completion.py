@@ -1,6 +1,6 @@
 """A snapshot as its cluster would complete it before anything is scheduled.
 
-1. Controllers create the pods that they miss.
+1. Controllers create the pods that they miss; claims and templates that no pod uses get stand-ins.
 2. Admission gives pods what their runtime classes add, and pods and pod groups their priorities.
 3. The claim controller creates claims from templates, for pod groups and then for pods.
 4. Volume claims get volumes.
@@ -12,7 +12,7 @@ Objects that cannot be created are left out: the scheduler then reports the miss
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -50,6 +50,7 @@ from moorage.controllers.pod_control import is_active
 from moorage.insight.messages import Concern, full_name, listed, titled
 from moorage.insight.snapshot.quotas import SnapshotQuotas, is_charged
 from moorage.insight.snapshot.snapshot import Snapshot, identified
+from moorage.insight.snapshot.stand_ins import Unused, stands_for, with_stand_ins
 from moorage.insight.snapshot.volume_claims import with_bound_claims
 from moorage.insight.snapshot.workloads import PODS_MAX, with_controlled_pods
 from moorage.validation.strategy import Context
@@ -73,10 +74,19 @@ class Completed(NamedTuple):
     ] = {}  # by the full name of a pod: why admission refuses it or its claim
 
 
-def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) -> Completed:
-    """Return the snapshot with pods, priorities and claims, or raise TooManyPodsError."""
+def complete(
+    snapshot: Snapshot,
+    context: Context,
+    *,
+    unused: Sequence[Unused] = (),
+    pods_max: int = PODS_MAX,
+) -> Completed:
+    """Return the snapshot with pods, priorities and claims, or raise TooManyPodsError.
+
+    The unused claims and templates get stand-ins.
+    """
     expanded = with_controlled_pods(snapshot, context, pods_max=pods_max)
-    admitted, of_runtimes = _with_runtimes(expanded.snapshot)
+    admitted, of_runtimes = _with_runtimes(with_stand_ins(expanded.snapshot, unused))
     prioritised, of_priorities = _with_priorities(admitted)
     maker = ClaimMaker(
         prioritised, ClaimFeatures.of(context.gates), SnapshotQuotas(prioritised, context)
@@ -185,6 +195,7 @@ def _with_budget_statuses(snapshot: Snapshot, now: Timestamp) -> Snapshot:
     none = PodDisruptionBudgetStatus()
     if all(budget.status != none for budget in snapshot.budgets):
         return snapshot
+    real = [pod for pod in snapshot.pods if stands_for(pod) is None]
     objects = Indexer()
     for controller in snapshot.controllers:
         objects.put(controller)
@@ -193,7 +204,7 @@ def _with_budget_statuses(snapshot: Snapshot, now: Timestamp) -> Snapshot:
         if budget.status != none:
             return budget
         space = budget.metadata.namespace
-        pods = selected_by(budget, (p for p in snapshot.pods if p.metadata.namespace == space))
+        pods = selected_by(budget, (p for p in real if p.metadata.namespace == space))
         status = status_of(objects, budget, pods, now)
         return budget if isinstance(status, str) else replace(budget, status=status)
 
@@ -247,7 +258,12 @@ def _claimed(snapshot: Snapshot, maker: ClaimMaker) -> tuple[Snapshot, list[Conc
     groups = snapshot.groups
     if maker.features.group_claims:
         groups = tuple(map(maker.complete_group, groups))
-    pods = tuple(map(maker.complete_pod, snapshot.pods))
+    # Stand-ins come after all pods, although some may stand before them.
+    made = [None if stands_for(pod) else maker.complete_pod(pod) for pod in snapshot.pods]
+    pods = tuple(
+        maker.complete_stand_in(old) if new is None else new
+        for old, new in zip(snapshot.pods, made, strict=True)
+    )
     changed = replace(snapshot, groups=groups, pods=pods, claims=maker.claims)
     return changed, maker.concerns
 
@@ -304,6 +320,19 @@ class ClaimMaker:
                     f'pods "{pod.metadata.name}" is forbidden: {reason}'
                 )
                 return pod
+        return self._with_claims(pod)
+
+    def complete_stand_in(self, pod: Pod) -> Pod:
+        """Return a stand-in with its claim; quotas are charged for nothing that others need.
+
+        They are not charged for the pod at all: one that is written may ask for what they want.
+        """
+        if self._quotas is None:
+            return self._with_claims(pod)
+        with self._quotas.undone(pod.metadata.namespace):
+            return self._with_claims(pod)
+
+    def _with_claims(self, pod: Pod) -> Pod:
         if not pod.spec.resource_claims or not is_active(pod):
             return pod
         if reason := self._refused_reference(pod):

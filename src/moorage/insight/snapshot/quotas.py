@@ -10,6 +10,8 @@ quota limits anew.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -18,7 +20,7 @@ from moorage.api.core.namespace import ResourceQuota
 from moorage.api.core.pod import Pod
 from moorage.api.resource.v1 import ResourceClaim
 from moorage.claims import DeviceClassIndex
-from moorage.claims.pod_claims import ClaimRejection
+from moorage.claims.pod_claims import ClaimRejection, controller_of
 from moorage.claims.quotas import (
     CLAIMS,
     PODS,
@@ -30,6 +32,7 @@ from moorage.claims.quotas import (
 )
 from moorage.insight.messages import full_name
 from moorage.insight.snapshot.snapshot import Snapshot, is_new
+from moorage.insight.snapshot.stand_ins import stands_for
 from moorage.validation.strategy import Context
 
 TEMPLATES: Final = GroupResource("resource.k8s.io", "resourceclaimtemplates")
@@ -79,8 +82,10 @@ class SnapshotQuotas:
         """Charge for new claims and templates; return by kind and full name why one is refused."""
         refused: dict[tuple[str, str], str] = {}
         kept: tuple[Any, ...] = (*snapshot.templates, *snapshot.claims)
+        alone = {pod.metadata.uid for pod in snapshot.pods if stands_for(pod)}
         for value in kept if self._quotas else ():
-            if is_charged(value):
+            owner = controller_of(value.metadata)
+            if is_charged(value) and (owner is None or owner.uid not in alone):
                 resource = CLAIMS if isinstance(value, ResourceClaim) else TEMPLATES
                 reason = self.charge(resource, value)
                 if reason:
@@ -89,6 +94,18 @@ class SnapshotQuotas:
                         f'{name} "{value.metadata.name}" is forbidden: {reason}'
                     )
         return refused
+
+    @contextmanager
+    def undone(self, namespace: str) -> Iterator[None]:
+        """Take back what is charged in a namespace within the context."""
+        quotas, objects = self._quotas.get(namespace), {}
+        if quotas:
+            objects = {name: len(found) for name, found in self._objects[namespace].items()}
+        yield
+        for name, number in objects.items():
+            del self._objects[namespace][name][number:]
+        if quotas:
+            self._quotas[namespace] = quotas
 
     def charge(self, resource: GroupResource, value: Any) -> str:
         """Charge the quotas of the object's namespace; return why it exceeds one, or ""."""

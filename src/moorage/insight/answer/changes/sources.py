@@ -20,8 +20,8 @@ from moorage.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
 from moorage.claims.pod_claims import controller_of, group_name
 from moorage.insight.answer.changes.edits import Edit, EditPath, ObjectChange, change_of, value_at
 from moorage.insight.messages import Concern
-from moorage.insight.plan.placements import stands_for
 from moorage.insight.snapshot.snapshot import Snapshot, key_of
+from moorage.insight.snapshot.stand_ins import stands_for
 from moorage.insight.snapshot.workloads import model_pod
 from moorage.scheduler.cluster import Cluster
 from moorage.validation.strategy import Context
