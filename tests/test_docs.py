@@ -8,11 +8,12 @@ A page may hold these blocks of code:
     ```py           a program that needs packages which tests do not have
     ```yaml NAME    a file that the page tells the reader to save; written before what follows
     ```kubectl      commands that need a server; run by tests/apiserver/test_kubectl_page.py
-    ```sh           commands that are too slow to run here, or need what tests do not have
+    ```sh           commands that are too slow to run here, or need what tests do not have; those of
+                    tutorials about servers are run with their `kubectl` blocks
 
-A line that is only `…` stands for any lines of output. The commands of a page start in an empty
-folder with links to `conformance`, `docs` and `examples`; a page that copies the examples itself
-gets no link to them.
+A line that is only `…` stands for any lines of output. The commands of a page run in one shell,
+which starts in an empty folder with links to `conformance`, `docs` and `examples`; a page that
+copies the examples itself gets no link to them. Files are saved in the folder where the shell is.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from moorage.cluster.programs import CONTROLLERS
 from moorage.validation.errors import ErrorType, FieldError
 from reference import pages
 from release.vendored import NOTICES
+from tests.shell_session import ShellSession
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -116,26 +118,29 @@ def commands_of(block: Block) -> Iterator[Command]:
 
 
 class Shell:
-    """Runs the commands of a page, one after the other, in the current folder.
+    """Runs the commands of a page in one shell, with some of them in this process.
 
-    `moor` runs in this process, which is many times as fast; everything else runs in bash.
+    A pipeline that begins with `moor` runs here, which is many times as fast, in the folder and
+    with the variables of the shell.
     """
 
-    def __init__(self) -> None:
-        self._status = 0
+    def __init__(self, session: ShellSession) -> None:
+        self._session = session
         self._output = b""
-
-    def write(self, name: str, lines: tuple[str, ...]) -> None:
-        Path(name).parent.mkdir(exist_ok=True)
-        Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     def run(self, command: str) -> tuple[str, ...]:
-        """Return the lines that a pipeline of commands prints."""
+        """Return the lines that a command prints."""
+        if not command.startswith("moor ") or _FOR_A_SHELL.search(command):
+            return tuple(self._session.run(command).splitlines())
         piped = b""
         self._output = b""
-        for stage in command.split(" | "):
-            run_stage = self._run_moor if stage.startswith("moor ") else self._run_bash
-            piped = run_stage(stage, piped)
+        with pytest.MonkeyPatch.context() as here:
+            here.chdir(self._session.folder)
+            for name, value in self._session.exported.items():
+                here.setenv(name, value)
+            for stage in command.split(" | "):
+                run_stage = self._run_moor if stage.startswith("moor ") else self._run_filter
+                piped = run_stage(stage, piped)
         output = (self._output + piped).decode()
         return tuple(output.splitlines())
 
@@ -144,25 +149,29 @@ class Shell:
         arguments = shlex.split(stage)[1:]
         result = CliRunner().invoke(moor, arguments, input=stdin, prog_name="moor")
         assert isinstance(result.exception, SystemExit | None), result.exception
-        self._status = result.exit_code
+        self._session.status = result.exit_code
         self._output += result.stderr_bytes or b""
         if not target:
             return result.stdout_bytes
         Path(target).write_bytes(result.stdout_bytes)
         return b""
 
-    def _run_bash(self, stage: str, stdin: bytes) -> bytes:
+    def _run_filter(self, stage: str, stdin: bytes) -> bytes:
         done = subprocess.run(
-            ["bash", "-c", f"(exit {self._status})\n{stage}"],
-            env={**os.environ, "PATH": SEARCH_PATH, "LC_ALL": "C.UTF-8"},
+            ["bash", "-c", stage],
+            env=self._session.exported,
             input=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=TIMEOUT_S,
             check=False,
         )
-        self._status = done.returncode
+        self._session.status = done.returncode
         return done.stdout
+
+
+# What a line has for which a shell is needed: lists, jobs, substitutions, redirections but `>`.
+_FOR_A_SHELL = re.compile(r"[;`]|\$[({\w]|(?: |^)(?:<|>>|2>|&&?|\|\|)")
 
 
 def matches(expected: tuple[str, ...], actual: tuple[str, ...]) -> bool:
@@ -171,31 +180,34 @@ def matches(expected: tuple[str, ...], actual: tuple[str, ...]) -> bool:
     return re.fullmatch("".join(lines), "".join(f"{line}\n" for line in actual)) is not None
 
 
+TUTORIALS = DOCS / "tutorial"
 CONSOLE_PAGES = [
     page for page in PAGES if any(block.language == "console" for block in blocks_of(page))
 ]
 
 
 @pytest.mark.parametrize("page", CONSOLE_PAGES, ids=name_of)
-def test_commands_print_what_the_page_shows(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", SEARCH_PATH)
+def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
     copies_examples = "$ moor examples " in page.read_text(encoding="utf-8")
     for name in LINKED_FOLDERS:
         if not (name == "examples" and copies_examples):
-            Path(name).symlink_to(ROOT / name)
-    shell = Shell()
-    for block in blocks_of(page):
-        if block.language == "console":
-            for command in commands_of(block):
-                output = shell.run(command.text)
-                if not matches(command.expected, output):
-                    shown = "\n".join(command.expected)
-                    assert "\n".join(output) == shown, f"{name_of(page)}: $ {command.text}"
-        elif block.file:
-            shell.write(block.file, block.lines)
+            (folder / name).symlink_to(ROOT / name)
+    environment = {**os.environ, "PATH": SEARCH_PATH, "LC_ALL": "C.UTF-8"}
+    with ShellSession(folder, environment, timeout_s=TIMEOUT_S) as session:
+        # Readers of a tutorial type everything into one shell; so do we.
+        run = session.run if page.parent == TUTORIALS else Shell(session).run
+        for block in blocks_of(page):
+            if block.language == "console":
+                for command in commands_of(block):
+                    output = run(command.text)
+                    lines = tuple(output.splitlines()) if isinstance(output, str) else output
+                    if not matches(command.expected, lines):
+                        shown = "\n".join(command.expected)
+                        assert "\n".join(lines) == shown, f"{name_of(page)}: $ {command.text}"
+            elif block.file:
+                session.write(block.file, block.lines)
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=name_of)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.apiserver.programs import find_kubectls
-from tests.apiserver.test_kubectl_server import running
-from tests.test_docs import DOCS, blocks_of, commands_of, matches
+from tests.shell_session import ShellSession
+from tests.test_docs import DOCS, SEARCH_PATH, blocks_of, commands_of, matches
 
 PAGE = DOCS / "tutorial" / "kubectl.md"
 MINOR_MIN = 34  # before, kubectl said some things in other words
@@ -43,29 +43,26 @@ def plain(line: str) -> str:
 
 
 def test_commands_print_what_the_page_shows(tmp_path: Path) -> None:
+    """The blocks are typed into one shell, from the start of the server to its end."""
+    folder = tmp_path / "here"
+    folder.mkdir()
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "kubectl").symlink_to(find_new_kubectl())
-    with running(tmp_path / "state"):
-        environment = {
-            **os.environ,
-            "HOME": str(tmp_path),
-            "KUBECONFIG": str(tmp_path / "state" / "kubeconfig"),
-            "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        }
+    environment = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "PATH": f"{tmp_path / 'bin'}{os.pathsep}{SEARCH_PATH}",
+    }
+    with ShellSession(folder, environment, timeout_s=TIMEOUT_S) as session:
         for block in blocks_of(PAGE):
             if block.file:
-                (tmp_path / block.file).write_text("\n".join(block.lines) + "\n")
+                session.write(block.file, block.lines)
+            if block.language == "sh":
+                session.run("\n".join(block.lines))
+                assert session.status == 0
             for command in commands_of(block) if block.language == "kubectl" else ():
-                done = subprocess.run(
-                    ["bash", "-c", command.text],
-                    cwd=tmp_path,
-                    env=environment,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                    timeout=TIMEOUT_S,
-                    check=False,
-                )
+                printed = session.run(command.text)
                 shown = tuple(map(plain, command.expected))
-                printed = tuple(map(plain, done.stdout.splitlines()))
-                assert matches(shown, printed), f"$ {command.text}\n{done.stdout}"
+                found = tuple(map(plain, printed.splitlines()))
+                assert matches(shown, found), f"$ {command.text}\n{printed}"
+        assert session.run("wait").strip() == ""  # the server has ended

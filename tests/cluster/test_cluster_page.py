@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.apiserver.programs import NO_KUBECTL, find_kubectl
-from tests.test_docs import DOCS, blocks_of, commands_of, matches
+from tests.shell_session import ShellSession
+from tests.test_docs import DOCS, SEARCH_PATH, blocks_of, commands_of, matches
 
 PAGES = (
     DOCS / "tutorial" / "first-cluster.md",
@@ -49,39 +48,26 @@ def plain(line: str) -> str:
 @pytest.mark.skipif(find_kubectl() is None, reason=NO_KUBECTL)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
-    programs = tmp_path / "bin"
+    folder, programs = tmp_path / "here", tmp_path / "bin"
+    folder.mkdir()
     programs.mkdir()
     (programs / "kubectl").symlink_to(find_kubectl() or "")
-    (programs / "moor").write_text(f'#!/bin/sh\nexec {sys.executable} -m moorage.cli.main "$@"\n')
-    (programs / "moor").chmod(0o755)
     environment = {
         **os.environ,
         "HOME": str(tmp_path),
-        "MOORAGE_DATA_DIR": "state",
-        "KUBECONFIG": str(tmp_path / "state" / "kubeconfig"),
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{programs}{os.pathsep}{SEARCH_PATH}",
     }
-
-    def run(command: str) -> str:
-        return subprocess.run(
-            ["bash", "-c", command],
-            cwd=tmp_path,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        ).stdout
-
-    try:
-        for block in blocks_of(page):
-            if block.file:
-                (tmp_path / block.file).write_text("\n".join(block.lines) + "\n")
-            for command in commands_of(block) if block.language == "kubectl" else ():
-                printed = run(command.text)
-                shown = tuple(map(plain, command.expected))
-                found = tuple(map(plain, printed.splitlines()))
-                assert matches(shown, found), f"$ {command.text}\n{printed}"
-    finally:
-        run("moor down; moor reset --yes")
+    with ShellSession(folder, environment, timeout_s=TIMEOUT_S) as session:
+        try:
+            for block in blocks_of(page):
+                if block.file:
+                    session.write(block.file, block.lines)
+                if block.language == "sh":
+                    session.run("\n".join(block.lines))
+                for command in commands_of(block) if block.language == "kubectl" else ():
+                    printed = session.run(command.text)
+                    shown = tuple(map(plain, command.expected))
+                    found = tuple(map(plain, printed.splitlines()))
+                    assert matches(shown, found), f"$ {command.text}\n{printed}"
+        finally:
+            session.run(f"cd {folder}; moor down; moor reset --yes")
