@@ -6,6 +6,8 @@
 4. Every change that is offered, written as `--write-fix` writes it, is valid, and a new plan of
    what was written gives the pod a node.
 5. No change makes a class match more devices.
+6. Once the plan has come true, and just those have gone whom the advice to wait names, a new plan
+   gives the pod a node.
 """
 
 from __future__ import annotations
@@ -15,12 +17,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from moorage.api.documents import CORE, expand_lists, read
+from moorage.api.resource.v1 import ResourceClaim
 from moorage.api.timestamp import Timestamp
 from moorage.claims.pod_claims import controller_of
 from moorage.cli.cluster_options import ClusterInput, read_cluster
 from moorage.cli.explain import fix_text
 from moorage.insight.answer.answer import answer, likeness
+from moorage.insight.answer.changes.departures import uids_of
 from moorage.insight.answer.changes.edits import REMOVED
 from moorage.insight.answer.document import shown_explanations
 from moorage.insight.answer.finding import Answer, Fix
@@ -33,6 +39,7 @@ from moorage.insight.plan.placements import chosen_results
 from moorage.insight.plan.planner import Plan, plan
 from moorage.insight.plan.refused import refused_results, with_refused
 from moorage.insight.snapshot.stand_ins import unused_in
+from moorage.insight.whatif import DeletePods, apply
 from moorage.scheduler.reservation import Reservation
 from moorage.scheduler.scheduling_cycle import Pending
 from moorage.validation.manifests import ManifestValidator
@@ -41,6 +48,7 @@ from soak._fixes.worlds import Text, World
 
 NOW: Final = Timestamp.parse("2026-01-01T00:00:00Z")
 Answering = Callable[[Plan, Explanation, ClusterInput], Answer]
+THEN: Final = "; then "  # between a change and the advice to wait
 PODS_MAX: Final = 6  # pending pods of a world that are asked about
 _KUBERNETES: Final = re.compile(
     r"^\d+/\d+ nodes|cannot allocate all claims|^0/|Unschedulable|nodes? are available"
@@ -114,6 +122,24 @@ class Trial:
                 counts["changes offered"] += 1
                 counts[f"changes: {fix.rank.name.lower()}"] += 1
                 yield from self._change_faults(fix, given, found, pending)
+            elif fix.waits_for and THEN not in fix.text:
+                counts["advice to wait"] += 1
+                if not self._fits_after(fix, found, pending):
+                    yield BrokenLawError("waits in vain", f"{fix.text} → {fix.node}")
+
+    def _fits_after(self, fix: Fix, found: Plan, pending: Pending) -> bool:
+        """Return whether the pod gets a node once those have gone whom a fix names."""
+        after, pods = found.after, set(uids_of(fix.waits_for))
+        unused = {each.claim for each in fix.waits_for if each.is_unused}
+        gone = [each for each in after.claims if _key(each) in unused]
+        there = {full_name(each) for each in after.pods if each.metadata.uid in pods}
+        freed = [c for c in after.claims if {u.uid for u in c.status.reserved_for} & pods]
+        kept = after.without([*gone, *freed]).with_objects(
+            _without_users(each, pods) for each in freed if each not in gone
+        )
+        left = apply(kept, [DeletePods(tuple(sorted(there)))], self._context).snapshot
+        name = full_name(pending.pod)
+        return any(full_name(each.pod) == name for each in plan(left, self._context).placed)
 
     def _change_faults(
         self, fix: Fix, given: ClusterInput, found: Plan, pending: Pending
@@ -145,6 +171,17 @@ class Trial:
             self._counts["changes to fewer pods"] += 1
             return not found.placed
         return not isinstance(results.get(name), Reservation)
+
+
+def _key(value: Any) -> tuple[str, str]:
+    return value.metadata.namespace, value.metadata.name
+
+
+def _without_users(claim: ResourceClaim, uids: set[str]) -> ResourceClaim:
+    """Return a claim that some do not use any more; without users it has no devices."""
+    left = tuple(each for each in claim.status.reserved_for if each.uid not in uids)
+    allocation = claim.status.allocation if left else None
+    return replace(claim, status=replace(claim.status, reserved_for=left, allocation=allocation))
 
 
 def _answer(found: Plan, explanation: Explanation, given: ClusterInput) -> Answer:

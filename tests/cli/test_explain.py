@@ -48,8 +48,8 @@ def test_a_pod_is_explained_down_to_the_device() -> None:
         "(numaNode 0)\n"
         "  fix 1: ask for 2 instead of 3 in request gpus → gets node dgx-h100-0\n"
         "  fix 2: run 1 replica of Deployment training instead of 2\n"
-        "  fix 3 (advice): wait until claim notebook-0-gpu-0 of pod notebook-0, claim "
-        "notebook-1-gpu-0 of pod notebook-1 free enough devices, or ask their owners\n"
+        "  fix 3 (advice): wait until claim notebook-0-gpu-0 of pod notebook-0 frees its "
+        "devices, or ask its owner → gets node dgx-h100-0 then\n"
         "  (moor explain pod/training-1 … --write-fix 1 prints the manifests with fix 1)\n\n"
     )
     assert "  node dgx-h100-0: cannot allocate all claims\n" in text

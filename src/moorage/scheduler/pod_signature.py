@@ -146,6 +146,7 @@ class PodInfo(Struct, frozen=True, gc=False):
     started: datetime | None = None
     group: str | None = None  # the pod group that it is scheduled with
     is_preempted: bool = False  # it is terminating because of the scheduler
+    controller: tuple[str, str] = ("", "")  # kind and uid of the object that created it
 
     @property
     def full_name(self) -> str:

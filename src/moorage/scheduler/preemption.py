@@ -99,6 +99,18 @@ def preempt(
     return NoPreemption(outcomes, fault)
 
 
+def fits_without(
+    cluster: Cluster,
+    signature: PodSignature,
+    claims: FilterClaims,
+    node: str,
+    leaving: Sequence[tuple[PodInfo, str]],
+) -> bool:
+    """Return whether a node takes a pod once others have left theirs, or raise CycleError."""
+    dry_run = _DryRun(cluster, signature, claims)
+    return dry_run.without(cluster.snapshot.nodes[node], leaving) is None
+
+
 def is_under_way(cluster: Cluster, pod: Pod, diagnosis: FitDiagnosis) -> bool:
     """Return whether a pod has a nominated node that a victim of lower priority is leaving.
 
@@ -303,6 +315,19 @@ class _DryRun:
         finally:
             for victim in away:
                 self._count(victim, 1)
+
+    def without(
+        self, info: NodeInfo, leaving: Sequence[tuple[PodInfo, str]]
+    ) -> Unschedulable | None:
+        """Return why a node rejects the pod without others; None if it does not."""
+        away = Victim(tuple(leaving))
+        for pod, node in leaving:
+            info = info.without_pod(pod.key) if node == info.facts.name else info
+        self._count(away, -1)
+        try:
+            return self._status(info)
+        finally:
+            self._count(away, 1)
 
     def _count(self, victim: Victim, sign: int) -> None:
         for pod, node in victim.places:

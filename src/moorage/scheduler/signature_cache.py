@@ -15,7 +15,7 @@ import msgspec
 
 from moorage.api.core.pod import DISRUPTION_TARGET, Container, ContainerStatus, Pod
 from moorage.api.labels import EVERYTHING, Selector
-from moorage.claims.pod_claims import group_name
+from moorage.claims.pod_claims import controller_of, group_name
 from moorage.claims.pod_resources import RESIZE_PENDING
 from moorage.kit.lru import LRU
 from moorage.scheduler.pod_signature import (
@@ -67,6 +67,7 @@ class SignatureCache:
         """Return a pod that is on a node, whichever it is."""
         started = pod.status.start_time
         is_terminating = pod.metadata.deletion_timestamp is not None
+        owner = controller_of(pod.metadata)
         return PodInfo(
             key=pod_key(pod),
             signature=self._signature(pod, "", EVERYTHING),
@@ -76,6 +77,7 @@ class SignatureCache:
             started=None if started is None else started.instant,
             group=group_name(pod),
             is_preempted=is_terminating and _is_preempted(pod),
+            controller=("", "") if owner is None else (owner.kind, owner.uid),
         )
 
     def _signature(self, pod: Pod, node_name: str, spread_selector: Selector) -> PodSignature:

@@ -97,6 +97,10 @@ class VolumeIndex:
             if not users:
                 self._users.pop(claim, None)
 
+    def users(self, namespace: str, name: str) -> frozenset[str]:
+        """Return the names of the pods on nodes that use a claim."""
+        return frozenset(self._users.get((namespace, name), ()))
+
     def resolve(self, pod: Pod) -> Pod | Unschedulable:
         """Return the pod with what its claims mean for nodes, or why it must wait."""
         if not self.is_followed or not any(map(_claim_source, pod.spec.volumes)):

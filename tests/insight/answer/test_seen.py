@@ -188,7 +188,9 @@ EXPECTED = {
     "label-without-devices": Expected(
         "gpu=true.* n2.*devices.* n1", "remove gpu from the node selector"
     ),
-    "memory-all-in-use": Expected("64Gi of memory, 0 of 512Gi.*other", "other .512Gi.", ADVICE),
+    "memory-all-in-use": Expected(
+        "64Gi of memory, 0 of 512Gi.*other", "wait until pod other leaves node n1", ADVICE
+    ),
     "memory-in-use": Expected(
         "64Gi of memory, 12Gi of 512Gi.*other", "12Gi of memory instead of 64Gi"
     ),
@@ -276,7 +278,9 @@ EXPECTED = {
     "toleration-typo": Expected(
         "reserved=research.*tolerates x.com/reservd", "instead of x.com/reservd"
     ),
-    "too-many-pods": Expected("too many pods: node n1", "free a place on node n1", ADVICE),
+    "too-many-pods": Expected(
+        "too many pods: node n1", "wait until pod other leaves node n1", ADVICE
+    ),
     "version-that-is-gone": Expected(
         "v1alpha3 does not exist.*resource.k8s.io/v1", "resource.k8s.io/v1 instead"
     ),

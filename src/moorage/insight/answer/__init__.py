@@ -7,6 +7,7 @@ preconditions  what stops a pod before any node is looked at
 nodes          why nodes reject a pod, devices aside
 devices        why claims get no devices
 combined       several changes that help together
+holders        who has what a pod waits for, and for whom it helps to wait
 waiting        what helps once devices are free, and what waiting does not end
 changes        changes of objects, and what would come of them
 

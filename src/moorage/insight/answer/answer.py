@@ -47,6 +47,7 @@ from moorage.insight.answer.finding import (
     Unread,
     one_line,
 )
+from moorage.insight.answer.holders import wait_fixes
 from moorage.insight.answer.nodes.nowhere import nowhere_findings, with_troubled_nodes
 from moorage.insight.answer.nodes.rejections import node_findings
 from moorage.insight.answer.preconditions.bindings import failed_bindings
@@ -131,7 +132,8 @@ def _answer(case: Case) -> Answer:
     (finding, fixes), *others = [(each, _fixes(case, each.proposals)) for each in findings]
     rest = list(chain(*(more for _, more in others if _helps(more))))
     fixes, cause = _unique([*fixes, *rest]), finding.cause
-    if finding.kind in WAITING and any(fix.rank is FixRank.FREE for fix in fixes):
+    is_waiting = finding.kind in WAITING and any(each.holders for each in finding.proposals)
+    if is_waiting and not any(fix.waits_for for fix in fixes):
         for lasting in _guarded(case, waits_in_vain(case, _findings)):
             cause = lasting.cause if case.is_new else cause
             fixes = [*(f for f in fixes if f.rank not in MORE_OF_THE_SAME), *lasting.fixes]
@@ -363,11 +365,12 @@ def _fixes(case: Case, proposals: Iterable[Proposal]) -> list[Fix]:
     """Return the proposals that hold, with the node that the pod gets."""
     found: list[Fix] = []
     for proposal in islice(proposals, PROPOSALS_MAX):
-        if not proposal.changes:
+        if proposal.holders:
+            found += _guarded(case, wait_fixes(case, proposal))
+        elif not proposal.changes:
             if not _was_meant_as_change(proposal):
                 found.append(Fix(proposal.text, proposal.rank))
-            continue
-        if not case.is_late:
+        elif not case.is_late:
             found += _guarded(case, _tried(case, proposal))
     return found
 

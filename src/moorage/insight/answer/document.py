@@ -69,6 +69,16 @@ class ShownChange(_Shown, frozen=True, omit_defaults=True):
     ] = msgspec.UNSET
 
 
+class ShownHolder(_Shown, frozen=True, omit_defaults=True):
+    """Who has what the pods wait for."""
+
+    pods: Annotated[tuple[str, ...], Meta(description="That have to end, as namespace/name.")] = ()
+    claim: Annotated[str, Meta(description="That they use, as namespace/name.")] = ""
+    is_unused: Annotated[
+        bool, Meta(description="Nobody uses the claim any more: it has to be deleted.")
+    ] = False
+
+
 class ShownFix(_Shown, frozen=True, omit_defaults=True):
     """Something to do, the best first. Changes were validated and tried."""
 
@@ -87,7 +97,13 @@ class ShownFix(_Shown, frozen=True, omit_defaults=True):
         ),
     ]
     changes: tuple[ShownChange, ...] = msgspec.field()
-    node: Annotated[str, Meta(description="The node that the first pod gets with a change.")] = ""
+    node: Annotated[
+        str, Meta(description="The node that the first pod gets with a change, or after a wait.")
+    ] = ""
+    waits_for: Annotated[
+        tuple[ShownHolder, ...],
+        Meta(description="Who has to go first; just these went when the advice was tried."),
+    ] = ()
 
 
 class ShownPool(_Shown, frozen=True):
@@ -244,7 +260,10 @@ def _shown(answered: AnsweredPods, existing: Mapping[Any, Any], namespace: str) 
 def _fix(number: int, fix: Fix, existing: Mapping[Any, Any]) -> ShownFix:
     changes = tuple(_change(change, existing) for change in fix.changes)
     kind: Literal["change", "advice"] = "change" if changes else "advice"
-    return ShownFix(number, fix.text, kind, RANKS[fix.rank], changes, fix.node)
+    waits_for = tuple(
+        ShownHolder(each.pods, "/".join(each.claim or ()), each.is_unused) for each in fix.waits_for
+    )
+    return ShownFix(number, fix.text, kind, RANKS[fix.rank], changes, fix.node, waits_for)
 
 
 def _change(change: ObjectChange, existing: Mapping[Any, Any]) -> ShownChange:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from moorage.api.core.pod import Pod
 from moorage.cel.device import DeviceCompiler
 from moorage.insight.answer.cause_kinds import CauseKind
+from moorage.insight.answer.changes.departures import Departure
 from moorage.insight.answer.changes.edits import ObjectChange
 from moorage.insight.answer.changes.rehearsal import Rehearsal, Stage
 from moorage.insight.answer.changes.sources import Sources
@@ -65,6 +66,8 @@ class Proposal(Struct, frozen=True):
     text: str
     rank: FixRank
     changes: tuple[ObjectChange, ...] = ()
+    holders: Departure = ()  # some of whom have to go; the rehearsal finds out who
+    left: str = ""  # the node that they leave; "" if they free their devices
 
 
 class Finding(Struct, frozen=True):
@@ -81,7 +84,8 @@ class Fix(Struct, frozen=True):
     text: str
     rank: FixRank
     changes: tuple[ObjectChange, ...] = ()
-    node: str = ""  # that the pod gets with the changes
+    node: str = ""  # that the pod gets with the changes, or once it has waited
+    waits_for: Departure = ()  # who has to go before
 
     @property
     def kind(self) -> str:
@@ -168,6 +172,11 @@ class Case:
         self.effort = around.effort()  # for all that is tried after the explanation
         self.nearest_nodes = _nearest_nodes(explanation)
         self.rehearsal = Rehearsal(around.stage, self.pod, self.nearest_nodes)
+
+    @cached_property
+    def knows_running_pods(self) -> bool:
+        """Whether the pods with a node are given, so that one that is not there is gone."""
+        return any(pod.spec.node_name for pod in self.snapshot.pods)
 
     @property
     def pod(self) -> Pod:

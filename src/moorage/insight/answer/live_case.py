@@ -8,6 +8,7 @@ Nothing here changes the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final
 
@@ -17,20 +18,27 @@ from moorage.api.core.pod import Pod
 from moorage.api.errors import DecodeError
 from moorage.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim, ResourceSlice
 from moorage.cel.device import DeviceCompiler
-from moorage.claims.pod_claims import controller_of
+from moorage.claims.pod_claims import controller_of, group_name
+from moorage.insight.answer.changes.departures import Departure, freed_claims, places_of
 from moorage.insight.answer.changes.edits import ObjectChange, edited
 from moorage.insight.answer.changes.rehearsal import Rehearsal, Stage
 from moorage.insight.answer.changes.sources import CLAIM_SPEC, POD_SPEC, Source, Sources
 from moorage.insight.answer.finding import Case, Surroundings
 from moorage.insight.explain.nodes import NodeProbe
 from moorage.insight.explain.pods import Explanation
-from moorage.insight.explain.trials import Effort
+from moorage.insight.explain.situation import FreeClaim, Situation
+from moorage.insight.explain.trials import Effort, Trials
 from moorage.insight.expressions.evaluation import compiler_for
 from moorage.insight.expressions.published_devices import PublishedDevices
 from moorage.insight.plan.decisions import placed_anywhere
 from moorage.insight.plan.planner import Plan
 from moorage.insight.snapshot.snapshot import Snapshot, key_of
 from moorage.scheduler.cluster import Cluster
+from moorage.scheduler.errors import CycleError
+from moorage.scheduler.framework import Unschedulable
+from moorage.scheduler.node_info import NodeInfo
+from moorage.scheduler.plugins.dynamic_resources import NOT_AVAILABLE, NodeAllocation
+from moorage.scheduler.preemption import fits_without
 from moorage.scheduler.scheduling_cycle import Pending, attempt
 from moorage.validation.registry import before_create
 from moorage.validation.strategy import Context
@@ -45,6 +53,11 @@ class LiveCase(Case):
 
     knows_waiting_pods = False
 
+    @cached_property
+    def knows_running_pods(self) -> bool:
+        """Whether there are pods with a node; claims may be given alone."""
+        return any(state.pods for state in self.cluster.snapshot.nodes.values())
+
     def __init__(
         self,
         cluster: Cluster,
@@ -55,7 +68,7 @@ class LiveCase(Case):
     ) -> None:
         plan = Plan(_snapshot_of(cluster), (explanation.pending,), (), lambda: cluster)
         super().__init__(_LiveSurroundings(plan, context, effort, fleets), explanation)
-        self.rehearsal = LiveRehearsal(self.around.stage, explanation)
+        self.rehearsal = LiveRehearsal(self.around.stage, explanation, self.effort)
 
 
 class Fleets:
@@ -152,14 +165,16 @@ class LiveSources(Sources):
 class LiveRehearsal(Rehearsal):
     """Tries changes to a pod or its claims on the nearest nodes, and changes nothing."""
 
-    def __init__(self, stage: Stage, explanation: Explanation) -> None:
+    def __init__(self, stage: Stage, explanation: Explanation, effort: Effort) -> None:
         pod = explanation.pending.pod
         super().__init__(stage, pod)
         self._live, self._around, self._subject = stage.plan.cluster, stage.context, pod
-        self._verdicts = explanation.verdicts
+        self._verdicts, self._effort = explanation.verdicts, effort
 
-    def node(self, changes: Sequence[ObjectChange]) -> str | None:
+    def node(self, changes: Sequence[ObjectChange], departure: Departure = ()) -> str | None:
         """Return a node that the pod would get with the changes; None if none was found."""
+        if departure:
+            return None if changes else self._without(departure)
         objects: dict[Any, Any] = {}
         for change in changes:
             before = self._before(change)
@@ -189,6 +204,38 @@ class LiveRehearsal(Rehearsal):
         result = before_create(after, kind, self._around, namespace=change.namespace)
         return None if result.stored is None else after
 
+    def _without(self, departure: Departure) -> str | None:
+        """Return a node that the pod gets once others have gone; of a group that is not known."""
+        ready = attempt(self._live, self._subject)
+        if isinstance(ready, Pending) or group_name(self._subject) is not None:
+            return None
+        leaving = places_of(self._live, departure)
+        freed = [FreeClaim(*key) for key in freed_claims(self._live, departure)]
+
+        def claims(state: NodeInfo) -> NodeAllocation | Unschedulable:
+            return self._served(NodeProbe(ready), state.facts.name, freed)
+
+        for name in self._near():
+            with suppress(CycleError):
+                if fits_without(self._live, ready.signature, claims, name, leaving):
+                    return name
+        return None
+
+    def _served(
+        self, probe: NodeProbe, name: str, freed: Sequence[FreeClaim]
+    ) -> NodeAllocation | Unschedulable:
+        """Return whether a node serves the claims once others are free."""
+        wanted, inventory = probe.claims(name), self._live.inventory
+        if not wanted:
+            return NodeAllocation()
+        situation = Situation.of(inventory, self._live.node(name), wanted)
+        trials = Trials(situation, compiler=inventory.compiler, effort=self._effort)
+        return NodeAllocation() if trials.is_possible(freed) else NOT_AVAILABLE
+
+    def _near(self) -> list[str]:
+        near = (each.nodes for each in self._verdicts if each.texts and not each.is_behind)
+        return [name for names in near for name in names][:NODES_TRIED_MAX]
+
     def _with_pod(self, pod: Pod) -> str | None:
         if len(self._live.snapshot.nodes) > NODES_ASKED_MAX:
             return None
@@ -200,8 +247,7 @@ class LiveRehearsal(Rehearsal):
         if isinstance(ready, Pending):
             return None
         probe = NodeProbe(ready)
-        near = (each.nodes for each in self._verdicts if each.texts and not each.is_behind)
-        for name in [name for names in near for name in names][:NODES_TRIED_MAX]:
+        for name in self._near():
             claims = [changed.get(key_of(claim), claim) for claim in probe.claims(name)]
             if isinstance(allocate(self._live.inventory, self._live.node(name), claims), Allocated):
                 return name

@@ -75,4 +75,5 @@ def _fix_text(fix: Fix, answered: AnsweredPods) -> str:
         return text
     first = answered.pods[0].pod.metadata.name
     whose = "gets" if len(answered.pods) == 1 else f"{first} gets"
-    return f"{text} → {whose} node {fix.node}"
+    when = " then" if fix.waits_for else ""
+    return f"{text} → {whose} node {fix.node}{when}"

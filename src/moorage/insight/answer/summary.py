@@ -19,6 +19,7 @@ from moorage.api.timestamp import Timestamp
 from moorage.claims.pod_claims import controller_of, group_name
 from moorage.insight.answer.answer import first_finding
 from moorage.insight.answer.finding import Finding, FixRank
+from moorage.insight.answer.holders import wait_fixes
 from moorage.insight.answer.live_case import Fleets, LiveCase
 from moorage.insight.answer.waiting import MORE_OF_THE_SAME, WAITING, is_in_vain
 from moorage.insight.explain.pods import Explanation
@@ -120,6 +121,10 @@ def _fix(case: LiveCase, finding: Finding) -> str:
     """Return the best proposal that is advice, or a change that helps; "" if there is none."""
     for proposal in sorted(finding.proposals, key=lambda each: each.rank):
         if proposal.rank is FixRank.GIVE_UP or len(proposal.text) > FIX_LENGTH_MAX:
+            continue
+        if proposal.holders:
+            for fix in wait_fixes(case, proposal):
+                return fix.text
             continue
         if proposal.rank in MORE_OF_THE_SAME and finding.kind in WAITING and is_in_vain(case):
             continue

@@ -1,6 +1,6 @@
-"""Fixes that help once devices are free, and pods that wait for devices in vain.
+"""Pods that wait for devices in vain, and changes that help once devices are free.
 
-claims of others released ─► scheduled ─► a node: waiting helps
+claims of others released ─► scheduled ─► a node: it is not in vain
                                       └─► none: explained again ─► what waiting does not end
 """
 
@@ -18,6 +18,7 @@ from moorage.claims.pod_claims import group_name
 from moorage.insight.answer.cause_kinds import CauseKind
 from moorage.insight.answer.changes.changed_cluster import put_claim
 from moorage.insight.answer.finding import Case, Finding, Fix, FixRank
+from moorage.insight.answer.holders import wait_fixes, waits_for_claims
 from moorage.insight.explain.nodes import NodeProbe
 from moorage.insight.explain.pods import Explanation
 from moorage.insight.explain.report import distance
@@ -28,7 +29,6 @@ from moorage.scheduler.scheduling_cycle import Pending, attempt
 
 CLAIMS_MAX: Final = 2_000  # that are released; a larger cluster has many nodes that may do
 PROPOSALS_MAX: Final = 6
-THEN: Final = "; then wait until enough devices are free"
 BESIDES: Final = "; besides, devices are in use now"
 # Causes for which other pods are waited for, and what is advised then.
 WAITING: Final = (CauseKind.DEVICES_IN_USE, CauseKind.CONSTRAINT, CauseKind.CONTENTION)
@@ -67,22 +67,26 @@ def waits_in_vain(case: Case, find: Find) -> Iterator[Lasting]:
 
     `find` finds what is wrong with a case.
     """
+    finding = _when_released(case, find)
+    if finding is not None and finding.kind in _LASTING:
+        advice = [
+            Fix(each.text, each.rank)
+            for each in finding.proposals
+            if not each.changes and each.rank is FixRank.HARDWARE
+        ]
+        yield Lasting(f"{finding.cause}{BESIDES}", [*fixes_for_later(case, finding), *advice])
+
+
+def _when_released(case: Case, find: Find) -> Finding | None:
+    """Return what is wrong with a pod if others have no devices; None if nothing is, or unknown."""
     with _all_released(case) as is_released:
         if not is_released:
-            return
+            return None
         explanation = _explained(case)
         if explanation is None or placed_anywhere(case.cluster, case.pod, case.nearest_nodes):
-            return
+            return None
         plan = Plan(case.snapshot, (explanation.pending,), (), lambda: case.cluster)
-        freed = Case(case.around.changed(plan), explanation)
-        finding = next(iter(find(freed)), None)
-        if finding is not None and finding.kind in _LASTING:
-            advice = [
-                Fix(each.text, each.rank)
-                for each in finding.proposals
-                if not each.changes and each.rank is FixRank.HARDWARE
-            ]
-            yield Lasting(f"{finding.cause}{BESIDES}", [*_helping(freed, finding), *advice])
+        return next(iter(find(Case(case.around.changed(plan), explanation))), None)
 
 
 def _explained(case: Case) -> Explanation | None:
@@ -104,17 +108,20 @@ def _nearest_short(case: Case) -> NodeVerdict | None:
 
 
 def fixes_for_later(case: Case, finding: Finding) -> Iterator[Fix]:
-    """Yield the changes of a finding with which the pod would get a node if devices were free."""
-    with _all_released(case) as is_released:
-        if is_released:
-            yield from _helping(case, finding)
+    """Yield the changes of a finding that help once others have gone, as advice to wait for them.
 
-
-def _helping(freed: Case, finding: Finding) -> Iterator[Fix]:
-    """Yield changes that help once devices are free, as advice: now they place no pod."""
-    for proposal in islice(finding.proposals, PROPOSALS_MAX):
-        if proposal.changes and freed.rehearsal.node(proposal.changes) is not None:
-            yield Fix(f"{proposal.text}{THEN}", proposal.rank)
+    Now they place no pod.
+    """
+    held = list(islice(_held_by_others(case), CLAIMS_MAX))
+    if group_name(case.pod) is not None or case.is_late:
+        return
+    near = _nearest_short(case)
+    keys = [*(near.diagnosis.obstacles.holders if near and near.diagnosis else ())]
+    keys += [(claim.metadata.namespace, claim.metadata.name) for claim in held]
+    for waiting in waits_for_claims(case, keys):
+        for proposal in islice(finding.proposals, PROPOSALS_MAX):
+            for fix in wait_fixes(case, waiting, proposal.changes) if proposal.changes else ():
+                yield replace(fix, text=f"{proposal.text}; then {fix.text}", rank=proposal.rank)
 
 
 @contextmanager

@@ -33,6 +33,7 @@ from moorage.insight.answer.changes.changed_cluster import (
     put_object,
     remove_claim,
 )
+from moorage.insight.answer.changes.departures import Departure, depart
 from moorage.insight.answer.changes.edits import ObjectChange, edited, without_server_fields
 from moorage.insight.answer.changes.sources import (
     POD_COUNTS,
@@ -43,8 +44,8 @@ from moorage.insight.answer.changes.sources import (
 )
 from moorage.insight.messages import full_name
 from moorage.insight.plan.decisions import placed_anywhere
-from moorage.insight.plan.planner import Plan, new_names
-from moorage.insight.snapshot.completion import complete
+from moorage.insight.plan.planner import Plan, new_names, plan_completed, standing
+from moorage.insight.snapshot.completion import Completed, complete
 from moorage.insight.snapshot.snapshot import Snapshot, key_of
 from moorage.scheduler.group_forest import GROUP, GroupKey
 from moorage.scheduler.pod_groups import Gang, schedule_group, unit_of
@@ -56,6 +57,7 @@ from moorage.validation.strategy import Context
 Objects = dict[tuple[str, str, str], Any]
 # Changes of these may help every pod of a namespace.
 _FOR_ALL: Final = ("ResourceQuota", "Namespace", "Node", "DeviceClass")
+QUEUE_MAX: Final = 500  # pods that are tried before, when nothing is changed
 BEFORE_MAX: Final = 8  # pods that are placed before the one that is asked about
 
 
@@ -87,6 +89,30 @@ class Stage:
     def placed(self) -> Mapping[str, str]:
         """The nodes of the pods that get one, by full name."""
         return {full_name(each.pod): each.node for each in self.plan.placed}
+
+    @cached_property
+    def after(self) -> Snapshot:
+        """The objects once the plan has come true, with stand-ins."""
+        placed = self.plan.placed
+        claims = (claim for each in placed for claim in each.claims)
+        return self.plan.before.with_objects((*claims, *(each.pod for each in placed)))
+
+    @cached_property
+    def running(self) -> Mapping[str, Pod]:
+        """The pods with a node, those that get one included, by uid."""
+        return {each.metadata.uid: each for each in self.after.pods if each.spec.node_name}
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The full names of all pods without a node, once the plan has come true."""
+        return frozenset(full_name(each) for each in self.after.pods if not each.spec.node_name)
+
+    @cached_property
+    def queue(self) -> Sequence[Pod]:
+        """The pending pods, in the order in which they are tried again."""
+        pods = [each.pod for each in self.plan.pending]
+        ordered = sorted(enumerate(pods), key=lambda each: standing(each[1], each[0]))
+        return [pod for _, pod in ordered]
 
     def siblings_of(self, pod: Pod) -> Sequence[Pod]:
         """Return the pods with a node that the same controller created."""
@@ -128,15 +154,57 @@ class Rehearsal:
         self._stage, self._pod, self._nearest = stage, pod, nearest
         self._cluster, self._context = stage.plan.cluster, stage.context
 
-    def node(self, changes: Sequence[ObjectChange]) -> str | None:
+    def node(self, changes: Sequence[ObjectChange], departure: Departure = ()) -> str | None:
         """Return the node that the pod would get with the changes; None if it would get none.
 
-        A pod that the changes spare needs none: "".
+        It gets one once everybody of a departure has gone. A pod that the changes spare needs
+        none: "".
         """
         objects = self._objects(changes)
         if objects is None:
             return None
-        return "" if self._is_spared(objects) else self._scheduled(objects)
+        if self._is_spared(objects):
+            return ""
+        with ExitStack() as undo:
+            stage = self._stage
+            if departure:
+                depart(
+                    self._cluster,
+                    departure,
+                    pods=stage.running,
+                    now=self._context.now,
+                    undo=undo,
+                )
+            return self._scheduled(objects) if objects else self._planned()
+
+    def _first(self) -> Iterator[str]:
+        """Yield the full names of the pending pods that are tried before the pod, and with it."""
+        units = set[object]()
+        for each in self._stage.queue:
+            if full_name(each) == full_name(self._pod):
+                break
+            units.add(self._unit(each))
+        units.add(self._unit(self._pod))
+        yield full_name(self._pod)
+        yield from (full_name(e) for e in self._stage.queue if self._unit(e) in units)
+
+    def _unit(self, pod: Pod) -> object:
+        """Return what pods share that are tried together: the root of their groups."""
+        return self._root_of(pod, {}) or full_name(pod)
+
+    def _planned(self) -> str | None:
+        """Return the node that the pod gets in a plan of all pods that are tried before it."""
+        stage, name = self._stage, full_name(self._pod)
+        left_out = stage.names.difference(self._first())
+        if len(stage.names) - len(left_out) > QUEUE_MAX:
+            return None
+        waiting = Completed(stage.after, (), stage.plan.over_quota)
+        found = plan_completed(waiting, self._context, left_out=left_out, kept=self._cluster)
+        for each in reversed(found.placed):
+            release(self._cluster, each)
+        results = (*found.results, *found.stand_ins)
+        placed = (each for each in results if isinstance(each, Reservation))
+        return next((each.node for each in placed if full_name(each.pod) == name), None)
 
     @contextmanager
     def changed(self, changes: Sequence[ObjectChange]) -> Iterator[ChangedPod | None]:

@@ -12,6 +12,7 @@ from typing import Final
 
 from moorage.insight.answer.devices.shortages import DeviceCase
 from moorage.insight.answer.finding import Finding, FixRank, Proposal
+from moorage.insight.answer.holders import waits_for_claims
 from moorage.insight.explain.fixes import Fix, asks_for_nothing
 from moorage.insight.explain.funnel import Funnel
 from moorage.insight.explain.phrases import change_text, member_texts
@@ -189,9 +190,7 @@ def _advice(case: DeviceCase) -> Iterator[Proposal]:
     """Yield what to do where no change of the claims helps."""
     holders = list(case.diagnosis.obstacles.holders)
     if any(isinstance(m, FreeClaim) for m in case.diagnosis.conflict.members) and holders:
-        names = listed([_full(case, FreeClaim(*key)) for key in holders], shown_max=3)
-        text = f"wait until claim {names} frees its devices, or ask its owner"
-        yield Proposal(text, FixRank.FREE)
+        yield from waits_for_claims(case.case, holders)
     yield more_hardware(case)
 
 

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from moorage.allocator.errors import AllocationError
 from moorage.allocator.pools import bits
 from moorage.allocator.problem import Problem
-from moorage.insight.answer.devices.holders import release_proposals
 from moorage.insight.answer.devices.shortages import DeviceCase, Shortage
 from moorage.insight.answer.finding import Finding, FixRank, Proposal
+from moorage.insight.answer.holders import waits_for_claims
 from moorage.insight.explain.funnel import FITTING, SELECTED, TOGETHER, devices_left
 from moorage.insight.explain.situation import RequestPath
 from moorage.insight.messages import fitting, listed
@@ -47,7 +47,7 @@ def contention_findings(case: DeviceCase) -> Iterator[Finding]:
     there = _union(each.wish for each in found)
     excess = sum(each.wanted for each in found) - there.bit_count()
     held = any(each.short.funnel.free < each.short.funnel.selected for each in found)
-    waiting = release_proposals(case.case, list(case.diagnosis.obstacles.holders)) if held else ()
+    waiting = waits_for_claims(case.case, list(case.diagnosis.obstacles.holders)) if held else ()
     yield Finding(
         _cause(case, problem, found), (*_fewer(case, found, excess), *waiting, _more(found))
     )

@@ -6,17 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from moorage.allocator.ledger import ClaimKey
-from moorage.claims.pod_claims import controller_of
 from moorage.insight.answer.changes.edits import Edit
 from moorage.insight.answer.devices.shortages import COUNTED_MAX, DeviceCase, Shortage
-from moorage.insight.answer.finding import Case, Finding, FixRank, Proposal
-from moorage.insight.answer.nodes.replicas import fewer_pods, of_workload, sibling_names
+from moorage.insight.answer.finding import Finding, FixRank, Proposal
+from moorage.insight.answer.holders import waits_for_claims, with_holders
+from moorage.insight.answer.nodes.replicas import fewer_pods, of_workload
 from moorage.insight.explain.device_rejections import AmountShortage, TooLittle, Unfit
 from moorage.insight.explain.funnel import Nearest
 from moorage.insight.explain.situation import AskCapacity
-from moorage.insight.messages import CAUSE_LENGTH_MAX, counted, listed, nearest
+from moorage.insight.messages import counted, listed, nearest
 
-HOLDERS_SHOWN_MAX: Final = 3
 NONE: Final = "none"
 
 
@@ -44,10 +43,10 @@ def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         cause = f"{short.name} wants {wanted} {of_class}: {funnel.free} of {funnel.selected} free"
         cause += ", the others in use"
     yield Finding(
-        _with_holders(case.case, of_workload(case.case, cause), keys),
+        with_holders(case.case, of_workload(case.case, cause), keys),
         (
             *fewer_pods(case.case),
-            *release_proposals(case.case, _others(case, short, keys)),
+            *(list(waits_for_claims(case.case, keys)) or _anywhere(case, short)),
             *case.fewer(short, funnel.free),
             *_more_hardware(case, short),
         ),
@@ -72,13 +71,10 @@ def _more_hardware(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
         yield Proposal(f"add a node with devices of class {short.class_name}", FixRank.HARDWARE)
 
 
-def _others(case: DeviceCase, short: Shortage, keys: Sequence[ClaimKey]) -> Sequence[ClaimKey]:
-    """Return who else has such devices on any node, where pods of the workload have these."""
-    own = sibling_names(case.case)
-    if not own or not all(own.intersection(_owners(case.case, *key)) for key in keys):
-        return keys
+def _anywhere(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
+    """Yield the proposal to wait for those who have such devices on any node."""
     names = {str(device) for device in case.chosen(short.details)}
-    return [
+    keys = (
         key
         for key, claim in case.case.cluster.claims.items()
         if claim.status.allocation is not None
@@ -86,7 +82,8 @@ def _others(case: DeviceCase, short: Shortage, keys: Sequence[ClaimKey]) -> Sequ
             f"{each.driver}/{each.pool}/{each.device}" in names
             for each in claim.status.allocation.devices.results
         )
-    ]
+    )
+    return waits_for_claims(case.case, keys)
 
 
 def _holders(case: DeviceCase, short: Shortage) -> list[ClaimKey]:
@@ -110,7 +107,7 @@ def unfit(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         *_less_capacity(case, short),
         *case.fewer(short, short.funnel.fitting),
         *fewer_pods(case.case),
-        *release_proposals(case.case, keys),
+        *waits_for_claims(case.case, keys),
     )
     match near.refusal:
         case TooLittle(amounts=(first, *_)) if first.there == NONE:
@@ -139,7 +136,7 @@ def _too_little(
         return Finding(f"{cause}{first.there} in all", (Proposal(advice, FixRank.ADVICE),))
     cause = f"{short.name}: device {device} needs {first.wanted} of {first.name}, {first.left} of "
     used = of_workload(case.case, f"{cause}{first.there} is left, the rest in use")
-    return Finding(_with_holders(case.case, used, keys), proposals)
+    return Finding(with_holders(case.case, used, keys), proposals)
 
 
 def _sharing(case: DeviceCase, near: Nearest) -> list[ClaimKey]:
@@ -192,75 +189,3 @@ def _less_capacity(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
                 if changes and amount is not None:
                     text = f"ask for {amount} of {name} in {short.name}"
                     yield Proposal(text, FixRank.LESS, changes)
-
-
-# --- who has the devices --------------------------------------------------------------------
-
-
-def _with_holders(case: Case, cause: str, keys: Sequence[ClaimKey]) -> str:
-    """Return a cause with as many of those who have the devices as there is room for."""
-    for name, shown_max in ((_named, 2), (_short_name, HOLDERS_SHOWN_MAX), (_short_name, 1)):
-        names = [name(case, *key) for key in keys]
-        text = f"{cause} by {listed(names, shown_max=shown_max)}"
-        if names and len(text) <= CAUSE_LENGTH_MAX:
-            return text
-    return cause
-
-
-def _short_name(case: Case, namespace: str, name: str) -> str:
-    """Return the pod that uses a claim; the claim if none does."""
-    users = _users(case, namespace, name)
-    prefix = "" if namespace == case.namespace else f"{namespace}/"
-    if not users:
-        return f"claim {prefix}{name}"
-    more = f" and {len(users) - 1} more" if len(users) > 1 else ""
-    return f"pod {prefix}{users[0]}{more}"
-
-
-def _named(case: Case, namespace: str, name: str) -> str:
-    users = _users(case, namespace, name)
-    claim = f"claim {namespace}/{name}" if namespace != case.namespace else f"claim {name}"
-    return f"{claim} of pod {listed(users, shown_max=1)}" if users else claim
-
-
-def _users(case: Case, namespace: str, name: str) -> list[str]:
-    claim = case.cluster.find_claim(namespace, name)
-    return [] if claim is None else [each.name for each in claim.status.reserved_for]
-
-
-def release_proposals(case: Case, holders: Sequence[ClaimKey]) -> Iterator[Proposal]:
-    """Yield the advice to wait for those who have the devices; nobody's claim is deleted.
-
-    Pods of the same workload are no others: nobody waits for them.
-    """
-    own = sibling_names(case)
-    holders = [key for key in holders if not own.intersection(_owners(case, *key))]
-    if not holders:
-        return
-    parts = [f"{_named(case, *key)}{_age(case, *key)}" for key in holders[:HOLDERS_SHOWN_MAX]]
-    more = len(holders) - len(parts)
-    rest = f" and {more} more" if more > 0 else ""
-    text = f"wait until {parts[0]} frees its devices, or ask its owner"
-    if len(holders) > 1:
-        text = f"wait until {', '.join(parts)}{rest} free enough devices, or ask their owners"
-    yield Proposal(text, FixRank.FREE)
-
-
-def _owners(case: Case, namespace: str, name: str) -> list[str]:
-    """Return the pods that use a claim, or for which it was made."""
-    claim = case.cluster.find_claim(namespace, name)
-    owner = None if claim is None else controller_of(claim.metadata)
-    return [*_users(case, namespace, name), *(() if owner is None else (owner.name,))]
-
-
-def _age(case: Case, namespace: str, name: str) -> str:
-    claim = case.cluster.find_claim(namespace, name)
-    allocation = None if claim is None else claim.status.allocation
-    since = None if allocation is None else allocation.allocation_timestamp
-    if since is None:
-        return ""
-    seconds = (case.context.now.instant - since.instant).total_seconds()
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size:
-            return f", for {int(seconds // size)}{unit}"
-    return ""

@@ -14,13 +14,14 @@ from moorage.insight.answer.devices.constraints import constraint_findings
 from moorage.insight.answer.devices.contention import contention_findings
 from moorage.insight.answer.devices.derived import derived_findings, ends_search
 from moorage.insight.answer.devices.errors import error_findings
-from moorage.insight.answer.devices.holders import in_use, release_proposals, unfit
+from moorage.insight.answer.devices.holders import in_use, unfit
 from moorage.insight.answer.devices.pools import too_few_of_class, unusable_pools
 from moorage.insight.answer.devices.selectors import faulty_selectors, unselected
 from moorage.insight.answer.devices.shortages import OF_CLASS, ON_NODE, DeviceCase, Shortage
 from moorage.insight.answer.devices.taints import untolerated
 from moorage.insight.answer.devices.together import beyond_limit, competing
 from moorage.insight.answer.finding import Case, Finding, Proposal
+from moorage.insight.answer.holders import waits_for_claims
 from moorage.insight.answer.nodes.replicas import fewer_pods
 from moorage.insight.explain.diagnosis import Diagnosis
 from moorage.insight.explain.funnel import FITTING, FREE, SELECTED, TOLERATED
@@ -64,7 +65,7 @@ def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
         else:
             yield from of_kind(kind, [_of_alternatives(devices, group)])
     holders = list(diagnosis.obstacles.holders)
-    freed = (*fewer_pods(case), *release_proposals(case, holders)) if holders else ()
+    freed = (*fewer_pods(case), *waits_for_claims(case, holders)) if holders else ()
     yield from of_kind(CauseKind.CONSTRAINT, constraint_findings(devices, freed))
     if not shortages:
         contended = list(contention_findings(devices))

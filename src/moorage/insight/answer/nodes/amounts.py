@@ -10,12 +10,14 @@ from moorage.api.quantity import Quantity
 from moorage.claims.extended_resources import is_device_resource
 from moorage.insight.answer.changes.edits import Edit, EditPath
 from moorage.insight.answer.finding import Case, Finding, FixRank, Proposal
+from moorage.insight.answer.holders import waits_for_pods
 from moorage.insight.answer.nodes.extended import unbacked
-from moorage.insight.answer.nodes.replicas import fewer_pods, of_workload, sibling_names
+from moorage.insight.answer.nodes.replicas import fewer_pods, of_workload
 from moorage.insight.explain.nodes import INSUFFICIENT, amount, quantity, shown
 from moorage.insight.messages import CAUSE_LENGTH_MAX, counted, listed
 from moorage.scheduler.node_info import NodeInfo
 from moorage.scheduler.plugins import node_resources
+from moorage.scheduler.pod_signature import PodInfo
 
 CPU: Final = "cpu"
 PODS_SHOWN_MAX: Final = 3
@@ -29,7 +31,7 @@ def amount_findings(case: Case, node: str, reasons: Sequence[str]) -> Iterator[F
     requested = case.cluster.signature(case.pod).requests
     for text in reasons:
         if text == node_resources.TOO_MANY_PODS:
-            yield _too_many_pods(state)
+            yield _too_many_pods(case, state)
         if not text.startswith(INSUFFICIENT):
             continue
         name = text.removeprefix(INSUFFICIENT)
@@ -59,8 +61,6 @@ def _too_little(case: Case, state: NodeInfo, name: str, wanted: int) -> Finding:
         cause = f"the pod asks for {said}, node {node} has {said_amount(total, name)} in all"
         return Finding(cause, tuple(less_amount(case, name, wanted - free)))
     users = _users(state, name)
-    own = sibling_names(case)
-    others = [each for each in users if each[1] not in own]
     by = f", the rest is used by {_pods(users)}" if users else ""
     cause = (
         f"the pod asks for {said}, {shown_amount(free, name)} of {shown_amount(total, name)} "
@@ -73,7 +73,7 @@ def _too_little(case: Case, state: NodeInfo, name: str, wanted: int) -> Finding:
         (
             *fewer_pods(case),
             *less_amount(case, name, wanted - free),
-            *_freed(state, name, others),
+            *waits_for_pods(case, users, node),
         ),
     )
 
@@ -88,39 +88,25 @@ def _overhead(case: Case, name: str) -> str:
     return f" ({own} of it overhead of runtime class {spec.runtime_class_name})"
 
 
-def _users(state: NodeInfo, name: str) -> list[tuple[int, str]]:
+def _users(state: NodeInfo, name: str) -> list[PodInfo]:
     """Return the pods of a node that use a resource, those that use most first."""
-    used = [(amount(pod.signature.requests_on_node, name), pod.name) for pod in state.pods.values()]
-    return sorted((each for each in used if each[0]), key=lambda each: (-each[0], each[1]))
+    used = [(amount(pod.signature.requests_on_node, name), pod) for pod in state.pods.values()]
+    found = sorted((each for each in used if each[0]), key=lambda each: (-each[0], each[1].name))
+    return [pod for _, pod in found]
 
 
-def _pods(users: Sequence[tuple[int, str]]) -> str:
-    names = [name for _, name in users]
+def _pods(users: Sequence[PodInfo]) -> str:
+    names = [pod.name for pod in users]
     return f"{'pod' if len(names) == 1 else 'pods'} {listed(names, shown_max=PODS_SHOWN_MAX)}"
 
 
-def _freed(state: NodeInfo, name: str, users: Sequence[tuple[int, str]]) -> Iterator[Proposal]:
-    if users:
-        shown_users = [f"{key} ({shown_amount(used, name)})" for used, key in users]
-        text = (
-            f"wait until pods on node {state.facts.name} free {name}, or ask their owners: "
-            f"{listed(shown_users, shown_max=PODS_SHOWN_MAX)}"
-        )
-        yield Proposal(text, FixRank.FREE)
-
-
-def _too_many_pods(state: NodeInfo) -> Finding:
+def _too_many_pods(case: Case, state: NodeInfo) -> Finding:
     node, most = state.facts.name, state.facts.pods_max
-    names = [pod.name for pod in state.pods.values()]
     return Finding(
-        f"too many pods: node {node} runs {counted(len(names), 'pod')} and takes {most} "
-        "(allocatable pods)",
+        f"too many pods: node {node} runs {counted(len(state.pods), 'pod')} and takes {most} "
+        "(allocatable pods, which its kubelet's maxPods sets)",
         (
-            Proposal(
-                f"free a place on node {node}: it runs {listed(names)}; its kubelet's maxPods sets "
-                f"the {most}",
-                FixRank.FREE,
-            ),
+            *waits_for_pods(case, state.pods.values(), node),
             Proposal(f"add a node like {node}", FixRank.HARDWARE),
         ),
     )

@@ -9,6 +9,7 @@ from moorage.api.codec import to_tree
 from moorage.api.core.placement import PodAffinityTerm
 from moorage.insight.answer.changes.edits import APPEND, Edit, EditPath, change_of
 from moorage.insight.answer.finding import Case, Finding, FixRank, Proposal
+from moorage.insight.answer.holders import waits_for_pods
 from moorage.insight.answer.nodes.labels import HOSTNAME, near_label
 from moorage.insight.answer.nodes.replicas import fewer_pods, of_workload
 from moorage.insight.messages import CAUSE_LENGTH_MAX, listed, nearest
@@ -53,23 +54,20 @@ def _ports(case: Case, state: NodeInfo) -> Iterator[Finding]:
         for number, port in enumerate(container.ports):
             wanted = (port.host_ip or ALL_ADDRESSES, (port.protocol or TCP, port.host_port))
             users = [
-                pod.name
+                pod
                 for pod in state.pods.values()
                 if not is_port_free(wanted, with_ports({}, pod.signature.host_ports))
             ]
             if not port.host_port or not users:
                 continue
             edit = Edit((field, index, "ports", number, "hostPort"))
-            proposals = [
-                Proposal(
-                    f"wait until pod {users[0]} leaves node {node}, or ask its owner", FixRank.FREE
-                )
-            ]
+            proposals = list(waits_for_pods(case, users, node))
             if source is not None:
                 text = f"do without host port {port.host_port} in container {container.name}"
                 proposals.append(Proposal(text, FixRank.LESS, (source.change(edit),)))
             yield Finding(
-                f"host port {port.host_port} is in use on node {node} by pod {listed(users)}",
+                f"host port {port.host_port} is in use on node {node} by pod "
+                f"{listed([pod.name for pod in users])}",
                 tuple(proposals),
             )
 
@@ -175,18 +173,18 @@ def _pods_of_domains(case: Case, term: AffinityTerm) -> Domains:
 
 def _kept_away(case: Case, node: str) -> Iterator[Finding]:
     labels, nodes = case.pod.metadata.labels, case.cluster.snapshot.nodes
-    for state, pod in _placed(case):
-        for term in pod.signature.affinity_terms.anti_affinity:
-            is_near = _is_together(state, nodes[node], term)
-            if is_near and term.matches(case.namespace, labels, {}):
-                name = pod.name
-                text = f"wait until pod {name} leaves node {node}, or ask its owner"
-                yield Finding(
-                    f"the anti-affinity of pod {name} keeps pods with {_labels_text(labels)} from "
-                    f"{node}",
-                    (Proposal(text, FixRank.FREE),),
-                )
-                return
+    keepers = [
+        pod
+        for state, pod in _placed(case)
+        for term in pod.signature.affinity_terms.anti_affinity
+        if _is_together(state, nodes[node], term) and term.matches(case.namespace, labels, {})
+    ]
+    if keepers:
+        yield Finding(
+            f"the anti-affinity of pod {keepers[0].name} keeps pods with {_labels_text(labels)} "
+            f"from {node}",
+            tuple(waits_for_pods(case, keepers)),
+        )
 
 
 def _softened(

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from moorage.insight.answer.devices.requests import device_findings
 from moorage.insight.answer.devices.shortages import OF_CLASS, DeviceCase, Shortage
 from moorage.insight.answer.finding import Case, Finding, FixRank, Proposal
+from moorage.insight.answer.holders import short_name
 from moorage.insight.explain.funnel import FITTING, FREE, SELECTED, TOLERATED, Funnel
 from moorage.insight.explain.situation import RequestPath
 from moorage.insight.explain.verdicts import NodeVerdict, trouble_of
@@ -179,14 +180,8 @@ def _reason(verdict: NodeVerdict, devices: DeviceCase, short: Shortage) -> str:
         what = name if tainted == 1 and name else counted(tainted, "device")
         return f"on {node} {what} {'is' if tainted == 1 else 'are'} tainted"
     holders = devices.diagnosis.obstacles.holders
-    users = list(dict.fromkeys(_user(devices.case, *key) for key in holders))
+    users = list(dict.fromkeys(short_name(devices.case, *key) for key in holders))
     return f"on {node} {listed(users, shown_max=1)} {'has' if len(users) == 1 else 'have'} devices"
-
-
-def _user(case: Case, namespace: str, name: str) -> str:
-    claim = case.cluster.find_claim(namespace, name)
-    users = [] if claim is None else claim.status.reserved_for
-    return f"pod {users[0].name}" if users else f"claim {name}"
 
 
 def _joined(case: Case, verdicts: Sequence[NodeVerdict]) -> Iterator[Proposal]:

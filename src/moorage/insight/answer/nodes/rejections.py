@@ -10,6 +10,7 @@ from moorage.insight.answer.cause_kinds import CauseKind, of_kind
 from moorage.insight.answer.changes.edits import APPEND, Edit
 from moorage.insight.answer.changes.sources import POD_COUNTS, Source
 from moorage.insight.answer.finding import Case, Finding, FixRank, Proposal
+from moorage.insight.answer.holders import waits_for_users
 from moorage.insight.answer.nodes.amounts import amount_findings
 from moorage.insight.answer.nodes.labels import HOSTNAME, label_findings
 from moorage.insight.answer.nodes.neighbours import neighbour_findings
@@ -79,23 +80,19 @@ def claims_elsewhere(case: Case) -> Iterator[Finding]:
         if nodes and name:
             pinned[name] = nodes
     if len(pinned) > 1 and not set.intersection(*map(set, pinned.values())):
-        yield _torn(pinned)
+        yield _torn(case, pinned)
         return
     for name, nodes in pinned.items():
         yield from _pinned(case, name, nodes)
 
 
-def _torn(pinned: dict[str, list[str]]) -> Finding:
+def _torn(case: Case, pinned: dict[str, list[str]]) -> Finding:
     parts = [f"claim {name} on {listed(nodes, shown_max=1)}" for name, nodes in pinned.items()]
-    names = list(pinned)
     return Finding(
         f"the claims of the pod are allocated on different nodes: {listed(parts)}",
         (
-            Proposal(
-                f"wait until claim {names[0]} or {names[1]} is not in use any more and "
-                "is allocated anew, or give the pod a claim of its own, from a template",
-                FixRank.FREE,
-            ),
+            Proposal("give the pod claims of its own, from templates", FixRank.GIVE),
+            *waits_for_users(case, pinned),
         ),
     )
 

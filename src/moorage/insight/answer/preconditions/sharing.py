@@ -12,6 +12,7 @@ from moorage.claims.pod_claims import controller_of
 from moorage.insight.answer.changes.edits import Edit, ObjectChange
 from moorage.insight.answer.changes.sources import Source
 from moorage.insight.answer.finding import Case, Finding, FixRank, Proposal
+from moorage.insight.answer.holders import waits_for_a_user
 from moorage.insight.plan.decisions import is_full_claim
 from moorage.validation.resource_claim_status import RESERVED_FOR_MAX
 
@@ -28,7 +29,7 @@ def full_claims(case: Case) -> Iterator[Finding]:
         yield Finding(
             f"claim {name} is reserved for {len(claim.status.reserved_for)} pods, and a claim can "
             f"be reserved for {RESERVED_FOR_MAX} at most: the pod is never bound",
-            (*_proposals(case, index, entry, claim), _advice(claim)),
+            (*_proposals(case, index, entry, claim), *waits_for_a_user(case, claim)),
         )
 
 
@@ -62,15 +63,6 @@ def _own_claims(
     text = f"give each pod a claim of its own: a ResourceClaimTemplate {name} instead of the claim"
     new = ObjectChange("ResourceClaimTemplate", case.namespace, name, new=tree)
     yield Proposal(text, FixRank.GIVE, (new, source.change(edit)))
-
-
-def _advice(claim: ResourceClaim) -> Proposal:
-    first = claim.status.reserved_for[0].name
-    text = (
-        f"wait until a pod that uses claim {claim.metadata.name} ends, such as {first}, or let "
-        "pods use a second claim"
-    )
-    return Proposal(text, FixRank.FREE)
 
 
 def _free_name(case: Case, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from moorage.api.core.persistent_volume import (
@@ -13,9 +13,11 @@ from moorage.api.core.persistent_volume import (
 )
 from moorage.insight.answer.changes.edits import Edit
 from moorage.insight.answer.finding import Case, Finding, FixRank, Proposal
+from moorage.insight.answer.holders import waits_for_pods
 from moorage.insight.messages import listed, nearest
 from moorage.scheduler import volume_binding
 from moorage.scheduler.framework import Unschedulable
+from moorage.scheduler.pod_signature import PodInfo
 from moorage.scheduler.volume_binding import claim_name_of
 
 
@@ -61,10 +63,14 @@ def volumes_on_nodes(case: Case, nodes: Sequence[str], status: Unschedulable) ->
     if status.plugin == volume_binding.RESTRICTIONS:
         one = [name for name in names if _is_for_one(case, name)]
         claim = listed(one)
-        yield _advised(
+        users = {user for name in one for user in case.cluster.volumes.users(case.namespace, name)}
+        yield Finding(
             f"PersistentVolumeClaim {claim} is for one pod at a time ({volume_binding.ONE_POD}), "
-            "and another pod uses it",
-            f"wait until that pod has ended, or give {claim} the access mode ReadWriteOnce anew",
+            f"and pod {listed(sorted(users))} uses it",
+            (
+                *waits_for_pods(case, _placed(case, users)),
+                Proposal(f"give {claim} the access mode ReadWriteOnce anew", FixRank.ADVICE),
+            ),
         )
     elif status.plugin == volume_binding.PLUGIN:
         placed = [name for name in names if _is_placed(case, name)]
@@ -73,6 +79,13 @@ def volumes_on_nodes(case: Case, nodes: Sequence[str], status: Unschedulable) ->
             f"{listed(nodes)}",
             "make room on a node that its node affinity names, or use another claim",
         )
+
+
+def _placed(case: Case, names: Collection[str]) -> Iterator[PodInfo]:
+    for state in case.cluster.snapshot.nodes.values():
+        for pod in state.pods.values():
+            if pod.name in names and pod.signature.namespace == case.namespace:
+                yield pod
 
 
 def _uses(case: Case) -> Iterator[_Use]:
