@@ -53,7 +53,7 @@ PACKAGES = {
     "hardware": Size(2_663, 18),
     "insight": Size(36_000, 182),
     "kit": Size(2_958, 25),
-    "library": Size(1_879, 10),
+    "library": Size(1_894, 10),
     "node": Size(17_537, 78),
     "scheduler": Size(13_439, 67),
     "sources": Size(1_176, 10),

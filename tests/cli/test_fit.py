@@ -64,10 +64,10 @@ def test_the_only_thing_that_runs_is_what_should_fit() -> None:
     assert (
         result.stdout
         == """\
-Deployment default/train: 4 more replicas fit, on 2 of 2 nodes
+Deployment default/train: 4 replicas fit (2 wanted): 2 more, on 2 of 2 nodes
 
-REPLICAS   NODES                    WHY NO MORE
-4          dgx-h100-0, dgx-h100-1   Insufficient cpu (cpu: 100 asked for, 24 of 224 free)
+REPLICAS           NODES                    WHY NO MORE
+2 each, 4 in all   dgx-h100-0, dgx-h100-1   Insufficient cpu (cpu: 100 asked for, 24 of 224 free)
 
 request gpus: 3 wanted by each replica, 16 of 16 devices free
   enough for 5 replicas if nothing but their number mattered
@@ -77,8 +77,8 @@ left over for request gpus: 4 devices, 25 % of 16, free and of no use to a repli
 together they would do for 1 more replica, if they could be combined
 
 no more would fit, each was tried:
-  with more cpu on the nodes: 4, then request gpus: 2 free of 8, 3 wanted
-  ask for 24 of cpu at most: 4, then request gpus: 2 free of 8, 3 wanted
+  with more cpu on the nodes: 4 replicas, then request gpus: 2 free of 8, 3 wanted
+  ask for 24 of cpu at most: 4 replicas, then request gpus: 2 free of 8, 3 wanted
 """
     )
 
@@ -131,8 +131,39 @@ def test_trees_have_everything(output: str) -> None:
 def test_max_stops_and_says_so() -> None:
     result = fit("--profile", "dgx-h100", "--max", "1")
     assert result.stdout.startswith(
-        "Deployment default/train: 1 more replica fits, on 1 of 1 node, and maybe more: --max\n"
+        "Deployment default/train: 1 replica fits (2 wanted), on 1 of 1 node, "
+        "and maybe more: --max\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("replicas", "nodes", "said"),
+    [
+        (1, 1, "2 replicas fit (1 wanted): 1 more, on 1 of 1 node"),
+        (2, 1, "2 replicas fit (2 wanted): no more, on 1 of 1 node"),
+        (5, 1, "2 replicas fit (5 wanted): 3 too few, on 1 of 1 node"),
+        (0, 2, "4 more replicas fit, on 2 of 2 nodes"),
+    ],
+)
+def test_what_the_files_want_is_told_from_what_is_more(
+    replicas: int, nodes: int, said: str
+) -> None:
+    text = f"{TEMPLATE}---\n{DEPLOYMENT.replace('replicas: 2', f'replicas: {replicas}')}"
+    found = fit("--profile", f"dgx-h100x{nodes}", text=text)
+    assert found.stdout.startswith(f"Deployment default/train: {said}\n")
+    tree = json.loads(fit("--profile", f"dgx-h100x{nodes}", "-o", "json", text=text).stdout)
+    assert (tree["wanted"], tree["running"]) == (replicas, 0)
+    assert tree["total"] == 2 * nodes
+
+
+def test_a_claim_that_no_pod_has_is_wanted_itself_and_a_template_is_not() -> None:
+    claim = TEMPLATE.replace("ResourceClaimTemplate", "ResourceClaim").replace(
+        "  spec:\n    devices:", "  devices:"
+    )
+    found = fit("--profile", "dgx-h100x2", text=claim)
+    assert found.stdout.startswith("ResourceClaim default/gpus: 4 replicas fit (1 wanted): 3 more")
+    found = fit("--profile", "dgx-h100x2", text=TEMPLATE)
+    assert found.stdout.startswith("ResourceClaimTemplate default/gpus: 4 more replicas fit")
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,10 @@ def test_a_fit_is_that_of_the_command(world: moorage.World) -> None:
     found = world.fit("deployment/training")
     assert found.to_dict() == printed("fit", "deployment/training")
     assert (found.total, found.by_node) == (1, {"dgx-h100-0": 1})
+    assert (found.wanted, found.running, found.more) == (2, 0, 0)
+    headline = "Deployment default/training: 1 replica fits (2 wanted): 1 too few"
+    assert str(found).startswith(f"{headline}\n")
+    assert headline in found._repr_html_()
     assert found.left_over["gpus"] == 37.5
 
 

@@ -86,8 +86,9 @@ def command(
 
     [KIND/NAME] is a pod, an object that creates pods (deployment/train), a claim or a template;
     it may be omitted if -f contains only one. A claim or a template stands for a pod that only
-    uses it. All other pods are planned first; replicas of the subject that have no node yet count
-    as replicas that fit. Then the command schedules one replica after another until none fits.
+    uses it. All other pods are planned first. Then the command schedules one replica after another
+    until none fits. Replicas that the manifests or the cluster already ask for, and that have no
+    node yet, are the first of these: "8 replicas fit (2 wanted): 6 more".
 
     It prints the limit of each node, the devices that remain free and why they cannot be
     combined, and the changes that would let more replicas fit, each of which has been tried.
@@ -172,32 +173,29 @@ def _print_text(found: Fit, replicas: int | None, *, is_wide: bool, per_node: bo
 
 
 def _headline(found: Fit, replicas: int | None) -> str:
-    on = f", on {len(found.places)} of {counted(found.nodes, 'node')}" if found.places else ""
+    on = f", {found.where}" if found.places else ""
     if replicas is not None:
         if found.total >= replicas:
             return f"{found.subject}: {counted(replicas, 'replica')} fit{on}"
         return f"{found.subject}: {found.total:,} of {counted(replicas, 'replica')} fit{on}"
-    if not found.total:
-        return f"{found.subject}: no replica fits"
-    verb = "fits" if found.total == 1 else "fit"
     maybe = ", and maybe more: --max" if found.is_more else ""
-    return f"{found.subject}: {counted(found.total, 'more replica')} {verb}{on}{maybe}"
+    return f"{found.headline}{on}{maybe}"
 
 
 def _limit_rows(found: Fit, *, is_wide: bool) -> Iterator[Row]:
     if found.is_more:
-        nodes = _nodes([place.node for place in found.places], is_wide=is_wide)
-        yield f"{found.total:,}", nodes, "no more were tried"
+        names = [place.node for place in found.places]
+        yield found.shares(names), _nodes(names, is_wide=is_wide), "no more were tried"
         return
     shown = found.limits if is_wide else found.limits[:LIMITS_SHOWN_MAX]
     for limit in shown:
         nodes = _nodes(limit.nodes, is_wide=is_wide) if limit.nodes else "all"
-        yield f"{limit.replicas:,}", nodes, str(limit)
+        yield found.shares(limit.nodes), nodes, str(limit)
     rest = found.limits[len(shown) :]
     if rest:
-        count = sum(len(limit.nodes) for limit in rest)
-        total = sum(limit.replicas for limit in rest)
-        yield f"{total:,}", counted(count, "node"), f"{len(rest)} more limits; -o wide shows them"
+        names = [node for limit in rest for node in limit.nodes]
+        more = f"{len(rest)} more limits; -o wide shows them"
+        yield found.shares(names), counted(len(names), "node"), more
 
 
 def _nodes(names: Any, *, is_wide: bool) -> str:
@@ -274,5 +272,5 @@ def _lever_lines(found: Fit) -> Iterator[str]:
 
 def _lever(lever: Lever) -> str:
     if lever.next is None:
-        return f"{lever.text}: {lever.total:,} and maybe more"
-    return f"{lever.text}: {lever.total:,}, then {lever.next}"
+        return f"{lever.text}: {counted(lever.total, 'replica')} and maybe more"
+    return f"{lever.text}: {counted(lever.total, 'replica')}, then {lever.next}"

@@ -15,7 +15,7 @@ from moorage.library.results import Readable, plain_tree
 
 @final
 class Fit(Readable):
-    """How many more replicas fit, where, and what stops the next one. `World.fit` returns it."""
+    """How many replicas fit, where, and what stops the next one. `World.fit` returns it."""
 
     __slots__ = ("_found", "_warnings")
 
@@ -35,8 +35,23 @@ class Fit(Readable):
 
     @property
     def total(self) -> int:
-        """How many more replicas fit."""
+        """How many replicas fit, those that are wanted included, those that run not."""
         return self._found.total
+
+    @property
+    def wanted(self) -> int:
+        """How many replicas are asked for already and have no node: the first of `total`."""
+        return self._found.wanted
+
+    @property
+    def running(self) -> int:
+        """How many replicas have a node; they are not part of `total`."""
+        return self._found.running
+
+    @property
+    def more(self) -> int:
+        """How many replicas fit beyond those that run and those that are wanted."""
+        return self._found.more
 
     @property
     def is_more(self) -> bool:
@@ -74,8 +89,8 @@ class Fit(Readable):
         return plain_tree(self._found)
 
     def _repr_html_(self) -> str:
-        limits = self._found.limits
-        rows = ((each.replicas, ", ".join(each.nodes) or "all", str(each)) for each in limits)
+        limits, shares = self._found.limits, self._found.shares
+        rows = ((shares(each.nodes), ", ".join(each.nodes) or "all", str(each)) for each in limits)
         return html.block(
             html.paragraph(self._headline(), is_strong=True),
             html.table(("Replicas", "Nodes", "Why no more"), rows) if limits else "",
@@ -85,13 +100,13 @@ class Fit(Readable):
         )
 
     def _headline(self) -> str:
-        verb = "fits" if self.total == 1 else "fit"
         maybe = ", and maybe more" if self.is_more else ""
-        return f"{self.subject}: {counted(self.total, 'more replica')} {verb}{maybe}"
+        return f"{self._found.headline}{maybe}"
 
     def __str__(self) -> str:
         limits = (
-            f"  {each.replicas:,} on {listed(each.nodes) if each.nodes else 'all nodes'}: {each}"
+            f"  {self._found.shares(each.nodes)} on "
+            f"{listed(each.nodes) if each.nodes else 'all nodes'}: {each}"
             for each in self._found.limits
         )
         return "\n".join((self._headline(), *limits))
@@ -99,7 +114,7 @@ class Fit(Readable):
 
 def _lever_text(lever: Lever) -> str:
     then = f", then {lever.next}" if lever.next is not None else " and maybe more"
-    return f"{lever.text}: {lever.total:,}{then}"
+    return f"{lever.text}: {counted(lever.total, 'replica')}{then}"
 
 
 @final

@@ -102,6 +102,22 @@ def test_replicas_of_a_deployment_that_run_keep_their_places() -> None:
     held = claim("held", has=[("a", "gpu-0")], reserved=["train-5f-x"])
     found = fitted(deployment(3), running, held, template(), node("a"), slice_of("a", 4))
     assert found.total == 3
+    assert found.headline == (
+        "Deployment default/train: 3 replicas fit (2 wanted beside 1 with a node): 1 more"
+    )
+
+
+def test_nodes_of_one_limit_may_take_different_numbers() -> None:
+    running = using("gpus", name="other", nodeName="a")
+    held = claim("held", has=[("a", "gpu-0")], reserved=["other"])
+    found = fitted(
+        template(), running, held, node("a"), node("b"), slice_of("a", 4), slice_of("b", 4)
+    )
+    (limit,) = found.limits
+    assert limit.nodes == ("a", "b")
+    assert found.shares(limit.nodes) == "3 to 4 each, 7 in all"
+    assert found.shares(("a",)) == "3"
+    assert found.headline == "ResourceClaimTemplate default/gpus: 7 more replicas fit"
 
 
 def test_other_pods_are_planned_first() -> None:

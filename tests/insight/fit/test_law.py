@@ -13,7 +13,7 @@ from moorage.api.core import Pod
 from moorage.claims.pod_claims import ClaimFeatures
 from moorage.insight.fit.limits import Limit, fullness_alike, fullness_of, grouped, limits_of
 from moorage.insight.fit.node_kinds import nodes_by_kind
-from moorage.insight.fit.replicas import Model, ReplicaFiller, Replicas, model_of, waiting_of
+from moorage.insight.fit.replicas import Model, ReplicaFiller, Replicas, asked_of, model_of
 from moorage.insight.plan.planner import plan, plan_completed, unwatched
 from moorage.insight.snapshot.completion import complete
 from moorage.insight.snapshot.snapshot import Snapshot
@@ -145,7 +145,7 @@ def filler_of(subject: Pod, around: list[Any]) -> ReplicaFiller:
     model = model_of(subject, snapshot, CONTEXT)
     assert isinstance(model, Model)
     completed = complete(snapshot, CONTEXT)
-    left_out = waiting_of(subject, completed.snapshot)
+    left_out = asked_of(subject, completed.snapshot).waiting
     cluster = plan_completed(completed, CONTEXT, left_out=left_out).cluster
     return ReplicaFiller(cluster, Replicas(model, Snapshot(), ClaimFeatures.of(CONTEXT.gates)))
 

@@ -1,4 +1,7 @@
-"""How many more replicas fit, where, what stops the next one, and what would raise the number.
+"""How many replicas fit, where, what stops the next one, and what would raise the number.
+
+# wanted: replicas that are asked for already and have no node; they are the first of those counted
+# running: replicas that have a node; they are none of those counted
 
 snapshot ─ others planned ─ replica after replica ─ rejected ─┬─ limits of nodes
                                                               ├─ devices left over
@@ -22,10 +25,10 @@ from moorage.insight.fit.replicas import (
     ReplicaFiller,
     Replicas,
     Subject,
+    asked_of,
     model_of,
-    waiting_of,
 )
-from moorage.insight.messages import Concern
+from moorage.insight.messages import Concern, counted
 from moorage.insight.plan.placements import Placement, placement_of
 from moorage.insight.plan.planner import Plan, Progress, plan_completed, unwatched
 from moorage.insight.snapshot.completion import complete
@@ -57,12 +60,14 @@ class Supply(Struct, frozen=True, rename="camel"):
 
 
 class Fit(Struct, frozen=True, rename="camel"):
-    """How many more replicas fit."""
+    """How many replicas fit beside those that run, and how many of them are wanted already."""
 
     subject: str
-    total: int
+    total: int  # those that are wanted included
     is_more: bool  # more may fit: the maximum was reached
     nodes: int
+    wanted: int = 0
+    running: int = 0
     places: tuple[NodeReplicas, ...] = ()
     limits: tuple[Limit, ...] = ()
     message: str = ""  # Kubernetes' message about the first that does not fit
@@ -73,6 +78,45 @@ class Fit(Struct, frozen=True, rename="camel"):
     levers: tuple[Lever, ...] = ()  # what would raise the number
     futile: tuple[Lever, ...] = ()  # what would not raise it: the next limit is as close
     notes: tuple[str, ...] = ()
+
+    @property
+    def more(self) -> int:
+        """How many replicas fit beyond those that run and are wanted."""
+        return max(self.total - self.wanted, 0)
+
+    @property
+    def headline(self) -> str:
+        """The number that fits, how many of these are wanted already, and how many are more."""
+        fit = "fits" if self.total == 1 else "fit"
+        if not self.total:
+            return f"{self.subject}: no replica fits"
+        if not self.wanted:
+            return f"{self.subject}: {counted(self.total, 'more replica')} {fit}"
+        beside = f" beside {self.running:,} with a node" if self.running else ""
+        if self.more:
+            then = f": {self.more:,} more"
+        elif self.is_more:
+            then = ""
+        else:
+            lacking = self.wanted - self.total
+            then = f": {lacking:,} too few" if lacking else ": no more"
+        number = f"{counted(self.total, 'replica')} {fit}"
+        return f"{self.subject}: {number} ({self.wanted:,} wanted{beside}){then}"
+
+    @property
+    def where(self) -> str:
+        """On how many nodes they are: `on 2 of 4 nodes`."""
+        return f"on {len(self.places)} of {counted(self.nodes, 'node')}"
+
+    def shares(self, nodes: Sequence[str]) -> str:
+        """Return how many replicas each of some nodes takes, and all: `2 each, 4 in all`."""
+        taken = {each.node: each.replicas for each in self.places}
+        counts = [taken.get(node, 0) for node in nodes]
+        low, high = min(counts, default=0), max(counts, default=0)
+        if len(counts) < 2 or not high:
+            return f"{sum(counts) if nodes else self.total:,}"
+        each = f"{low:,} each" if low == high else f"{low:,} to {high:,} each"
+        return f"{each}, {sum(counts):,} in all"
 
 
 class Fitted(Struct, frozen=True):
@@ -92,7 +136,7 @@ def fit(
     with_levers: bool = True,
     progress: Progress = unwatched,
 ) -> Fitted | Concern:
-    """Return how many more replicas of a subject fit, or why there can be none.
+    """Return how many replicas of a subject fit, or why there can be none.
 
     All other pods are planned first. Replicas that have no node yet are among those counted.
     """
@@ -100,10 +144,11 @@ def fit(
     if isinstance(model, Concern):
         return model
     completed = complete(snapshot, context)
-    left_out = waiting_of(subject, completed.snapshot)
-    planned = plan_completed(completed, context, left_out=left_out)
+    asked = asked_of(subject, completed.snapshot)
+    planned = plan_completed(completed, context, left_out=asked.waiting)
     fitter = _Fitter(planned, context)
     found = fitter.fit(model, replicas_max, progress, with_levers=with_levers)
+    found = replace(found, wanted=asked.wanted, running=asked.running)
     return Fitted(found, planned.concerns, planned)
 
 

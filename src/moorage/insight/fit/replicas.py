@@ -26,7 +26,7 @@ from moorage.insight.messages import Concern, full_name, titled
 from moorage.insight.plan.planner import Progress, new_names
 from moorage.insight.snapshot.completion import ClaimMaker
 from moorage.insight.snapshot.snapshot import Controller, Snapshot, identified
-from moorage.insight.snapshot.stand_ins import stand_in
+from moorage.insight.snapshot.stand_ins import stand_in, unused_in
 from moorage.insight.snapshot.workloads import ExistingPods, model_pod
 from moorage.scheduler.cluster import Cluster
 from moorage.scheduler.errors import CycleError
@@ -77,17 +77,29 @@ def model_of(subject: Subject, snapshot: Snapshot, context: Context) -> Model | 
     return Model(title, name, _fresh(pod), _templates(pod, snapshot))
 
 
-def waiting_of(subject: Subject, snapshot: Snapshot) -> frozenset[str]:
-    """Return the full names of pods that are already replicas of the subject but have no node."""
+class Asked(NamedTuple):
+    """The replicas of a subject that are asked for already."""
+
+    waiting: frozenset[str]  # full names of pods without a node
+    wanted: int  # these, or the claim that nothing uses
+    running: int  # with a node
+
+
+def asked_of(subject: Subject, snapshot: Snapshot) -> Asked:
+    """Return the replicas of the subject that are asked for already."""
     pods: Collection[Pod] = ()
     match subject:
         case Pod():
             pods = [each for each in snapshot.pods if full_name(each) == full_name(subject)]
-        case ResourceClaim() | ResourceClaimTemplate():
+        case ResourceClaim():
+            return Asked(frozenset(), len(unused_in(Snapshot(claims=(subject,)), snapshot)), 0)
+        case ResourceClaimTemplate():
             pass
         case controller:
             pods = ExistingPods(snapshot).of(controller)
-    return frozenset(full_name(pod) for pod in pods if not pod.spec.node_name and is_active(pod))
+    active = [pod for pod in pods if is_active(pod)]
+    waiting = frozenset(full_name(pod) for pod in active if not pod.spec.node_name)
+    return Asked(waiting, len(waiting), len(active) - len(waiting))
 
 
 def _fresh(pod: Pod) -> Pod:

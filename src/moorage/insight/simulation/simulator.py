@@ -30,7 +30,7 @@ from moorage.api.core.pod import Pod
 from moorage.api.resource.v1 import ResourceClaim
 from moorage.claims.pod_claims import claims_to_release, controller_of
 from moorage.insight.errors import SimulationError
-from moorage.insight.fit.replicas import Model, Replica, Replicas, model_of, waiting_of
+from moorage.insight.fit.replicas import Model, Replica, Replicas, asked_of, model_of
 from moorage.insight.messages import Concern, counted, full_name, titled
 from moorage.insight.object_names import find_subject
 from moorage.insight.plan.decisions import decide
@@ -96,7 +96,7 @@ def simulate(
         model = _model(subject, snapshot, context, taken=[each.base for each in models.values()])
         titles[text] = model.title
         models.setdefault(model.title, model)
-        left_out |= waiting_of(subject, completed.snapshot)
+        left_out |= asked_of(subject, completed.snapshot).waiting
     planned = plan_completed(completed, context, left_out=left_out, limit=limit)
     simulator = _Simulator(planned, models, settings, context, left_out=left_out, limit=limit)
     return simulator.run(trace_pods(arrivals, titles), progress)
