@@ -9,8 +9,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from moorage.api.codec import decode_tree
 from moorage.api.core import Event, Pod
 from moorage.api.gates import Gates
+from moorage.api.resource.v1 import ResourceClaim
 from moorage.apiserver.server import assembled
 from moorage.apiserver.settings import Settings
 from moorage.client.client_factory import in_process_client
@@ -74,6 +76,30 @@ def test_a_pod_gets_an_event_once_a_minute_at_most() -> None:
     changed = [*machines(), *waiting("p", 8)]
     assert told(explainer, changed, 30) == {}
     assert list(told(explainer, changed, 61)) == ["p"]
+
+
+def test_an_event_that_names_what_is_gone_is_followed_by_another_at_once() -> None:
+    explainer = Explainer(GATES, ManualClock())
+    taken = [held(f"h-{number}", number) for number in range(8)]
+    first = told(explainer, [*machines(), *waiting("p", 8), *taken])
+    assert "h-0" in first["p"]
+    claims = machines() + waiting("p", 8)
+    assert told(explainer, [*claims, *taken[1:], held("other", 0)], 5).keys() == {"p"}
+    assert told(explainer, [*claims, *taken[:5]], 10).keys() == {"p"}, "two of those named are gone"
+
+
+def held(name: str, number: int) -> Any:
+    """Return a claim that has a GPU and is reserved for a pod of its name."""
+    metadata = {"name": name, "namespace": "team", "uid": name}
+    device = {"request": "r", "driver": "gpu.nvidia.com", "pool": "dgx-h100-0"}
+    results = [{**device, "device": f"gpu-{number}"}]
+    status = {
+        "allocation": {"devices": {"results": results}},
+        "reservedFor": [{"resource": "pods", "name": name, "uid": name}],
+    }
+    requests = [{"name": "r", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]
+    spec = {"devices": {"requests": requests}}
+    return decode_tree({"metadata": metadata, "spec": spec, "status": status}, ResourceClaim).value
 
 
 def test_pods_that_fit_or_have_no_claims_or_another_scheduler_are_left_alone() -> None:

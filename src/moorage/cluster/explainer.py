@@ -2,8 +2,9 @@
 
 Each pass plans the pods that have no node, and records an `Explained` event about each pod whose
 cause is new: the line that Moorage's scheduler appends to Kubernetes' message. It changes nothing
-else. Each pod gets at most one event a minute. A pass has a bounded duration, and records a bounded
-number of events; pods that it did not reach come first in the next pass.
+else. Each pod gets at most one event a minute, unless the last one names what is gone. A pass has a
+bounded duration, and records a bounded number of events; pods that it did not reach come first in
+the next pass.
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from moorage.api.core.pod import Pod
+from moorage.api.core.pod import FAILED, SUCCEEDED, Pod
 from moorage.api.gates import Gates
+from moorage.api.resource.v1 import ResourceClaim
 from moorage.api.timestamp import Timestamp
 from moorage.client.contract import Client
 from moorage.client.event_recorder import EventRecorder
 from moorage.client.informer_factory import InformerFactory
 from moorage.client.writes import RecordEvent
 from moorage.cluster.programs import ProgramContext
-from moorage.cluster.snapshot_passes import INTERVAL_S, SnapshotPasses
+from moorage.cluster.snapshot_passes import SnapshotPasses
 from moorage.insight.answer.summary import PendingSummary
 from moorage.insight.monitor import Monitor
 from moorage.insight.plan.evaluation_limit import EvaluationLimit
 from moorage.insight.plan.planner import Plan
 from moorage.kit.clock import Clock
+from moorage.scheduler.live.stale_explanations import names_in
 from moorage.scheduler.scheduling_cycle import Pending
 from moorage.validation.strategy import Context
 
@@ -34,6 +37,7 @@ SOURCE: Final = "moorage-explainer"
 REASON: Final = "Explained"
 EVENTS_MAX: Final = 100  # per pass
 AGAIN_S: Final = 60.0  # before a pod gets another event
+INTERVAL_S: Final = 5.0  # a cause that names what is gone is replaced within ten seconds
 
 
 class _LastEvent(NamedTuple):
@@ -41,6 +45,7 @@ class _LastEvent(NamedTuple):
 
     text: str
     at: datetime
+    names: frozenset[str]  # of objects that it names
 
 
 class NewCause(NamedTuple):
@@ -66,14 +71,13 @@ class Explainer:
         known = {each.pod.metadata.uid for each in waiting}
         self._last_events = {uid: last for uid, last in self._last_events.items() if uid in known}
         found: list[NewCause] = []
+        names = {each.metadata.name for each in objects if _has_something(each)}
         for pod, text in self._lines(planned, waiting):
             uid = pod.metadata.uid
             before = self._last_events.get(uid)
-            if before is not None and before.text == text:
+            if before is not None and not _is_due(before, text, names, now):
                 continue
-            if before is not None and now - before.at < timedelta(seconds=AGAIN_S):
-                continue
-            self._last_events[uid] = _LastEvent(text, now)
+            self._last_events[uid] = _LastEvent(text, now, names_in(text) & names)
             if text:
                 found.append(NewCause(pod, text))
             if len(found) == EVENTS_MAX:
@@ -90,6 +94,19 @@ class Explainer:
             text = summary(planned.cluster, each.pod, each)
             if text is not None:
                 yield each.pod, text
+
+
+def _is_due(before: _LastEvent, text: str, names: set[str], now: datetime) -> bool:
+    """Return whether a pod gets another event: in time, or as the last one names what is gone."""
+    is_in_time = now - before.at >= timedelta(seconds=AGAIN_S)
+    return before.text != text and (is_in_time or not before.names <= names)
+
+
+def _has_something(value: Any) -> bool:
+    """Return whether others may wait for an object: not for a pod that has ended, for example."""
+    if isinstance(value, Pod):
+        return value.status.phase not in (SUCCEEDED, FAILED)
+    return not isinstance(value, ResourceClaim) or value.status.allocation is not None
 
 
 def _is_ours(pod: Pod) -> bool:

@@ -11,7 +11,7 @@ evaluation_turns     expressions that take long are evaluated in slices, between
 effects              reads, writes and waits as values, and who runs them
 claim_writes, pre_bind, binding_cycle
                      claims allocated and deallocated; PreBind; a pod bound or all undone
-failure_handler, status_updates
+failure_handler, stale_explanations, status_updates
                      pods without a node: conditions, events, preemption
 config, metrics      configuration and clocks; metrics
 loop                 the thin part that reads, writes and waits (asyncio)

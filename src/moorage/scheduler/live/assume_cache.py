@@ -9,7 +9,7 @@ Each change is put into a `Cluster`, and the cluster events that follow are gath
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from moorage.api.core.namespace import Namespace
@@ -20,6 +20,7 @@ from moorage.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
+    ResourceClaimStatus,
     ResourceSlice,
 )
 from moorage.api.scheduling import CompositePodGroup, PodGroup
@@ -63,6 +64,7 @@ class AssumeCache:
         self.members: dict[ClaimKey, dict[str, Pod]] = {}  # the pods of each group
         self._nodes: dict[str, Node] = {}
         self._fired: set[ClusterEvent] = set()
+        self._vanished: set[str] = set()  # names of what is gone, or has nothing more to give
         self._watched: list[tuple[ResourceClaim | ClaimKey, bool]] = []  # and whether in a list
         self._handlers = self._make_handlers()
         cluster.nominated.released = self._fire_left
@@ -81,6 +83,7 @@ class AssumeCache:
 
             def do_remove(value: Any) -> None:
                 remove(value.metadata.name)
+                self._vanished.add(value.metadata.name)
                 self._fired.update(events)
 
             return _EventHandler(do_put, do_remove)
@@ -94,7 +97,7 @@ class AssumeCache:
             # of its pool may be valid.
             DeviceClass: simple(cluster.put_class, cluster.remove_class, classes, devices),
             DeviceTaintRule: simple(cluster.put_taint_rule, cluster.remove_taint_rule, devices),
-            ResourceSlice: simple(cluster.put_slice, cluster.remove_slice, devices),
+            ResourceSlice: _EventHandler(self._put_slice, self._remove_slice),
             PodGroup: _EventHandler(self._put_group, self._remove_group),
             CompositePodGroup: _EventHandler(self._put_group, self._remove_group),
             ResourceClaim: _EventHandler(self.put_claim, self.remove_claim),
@@ -117,6 +120,21 @@ class AssumeCache:
         if isinstance(value, ResourceClaim):
             self._watched.append((claim_key(value), False))
         self._handlers[type(value)].remove(value)
+
+    def _put_slice(self, slice_: ResourceSlice) -> None:
+        self._vanished |= self._devices_of(slice_) - _device_names(slice_)
+        self.cluster.put_slice(slice_)
+        self._fired.add(hints.DEVICES_CHANGED)
+
+    def _remove_slice(self, slice_: ResourceSlice) -> None:
+        self._vanished |= {slice_.metadata.name, *self._devices_of(slice_)}
+        self.cluster.remove_slice(slice_.metadata.name)
+        self._fired.add(hints.DEVICES_CHANGED)
+
+    def _devices_of(self, slice_: ResourceSlice) -> set[str]:
+        """Return the names of the devices that a slice has had until now."""
+        before = self.cluster.slices.get(slice_.metadata.name)
+        return set() if before is None else _device_names(before)
 
     def _put_volume(self, value: VolumeObject) -> None:
         self.cluster.volumes.put(value)
@@ -148,6 +166,16 @@ class AssumeCache:
         if fired:
             self._fired = set()
         return fired
+
+    def take_vanished(self) -> set[str]:
+        """Return the names of what is gone since this was last called.
+
+        So is what waits for nobody any more: a claim without devices, a pod without a claim.
+        """
+        vanished = self._vanished
+        if vanished:
+            self._vanished = set()
+        return vanished
 
     # --- pods -------------------------------------------------------------------------------------
 
@@ -200,6 +228,7 @@ class AssumeCache:
     def _remove_pod(self, pod: Pod) -> None:
         key = pod_key(pod)
         self.pods.pop(key, None)
+        self._vanished.add(pod.metadata.name)
         self.cluster.nominated.discard(key)
         self.assumed.discard(key)
         if (group := group_name(pod)) is not None:
@@ -337,6 +366,7 @@ class AssumeCache:
         if some is None or (before is not None and claim is not None and _is_alike(before, claim)):
             return
         self._fired.update(hints.events_of_claim(some))
+        self._vanished.update(_released(before, claim))
         had = before.status.allocation if before is not None else None
         has = claim.status.allocation if claim is not None else None
         if had == has:
@@ -354,6 +384,7 @@ class AssumeCache:
 
     def _remove_group(self, group: AnyGroup) -> None:
         self._fired.update(hints.of_tree(self.cluster.forest, group))
+        self._vanished.add(group.metadata.name)
         self.cluster.remove_group(group)
 
     # --- nodes and namespaces ---------------------------------------------------------------------
@@ -368,6 +399,7 @@ class AssumeCache:
     def _remove_node(self, node: Node) -> None:
         if self._nodes.pop(node.metadata.name, None) is not None:
             self.cluster.remove_node(node.metadata.name)
+            self._vanished.add(node.metadata.name)
             self._fired.add(hints.NODE_CHANGED)
 
     def _put_namespace(self, namespace: Namespace) -> None:
@@ -377,6 +409,20 @@ class AssumeCache:
 
     def _remove_namespace(self, namespace: Namespace) -> None:
         self.cluster.snapshot.remove_namespace(namespace.metadata.name)
+
+
+def _device_names(slice_: ResourceSlice) -> set[str]:
+    return {each.name for each in slice_.spec.devices or ()}
+
+
+def _released(before: ResourceClaim | None, claim: ResourceClaim | None) -> Iterator[str]:
+    """Yield the names of a claim that has no devices any more, and of those it was for."""
+    if before is None:
+        return
+    status = ResourceClaimStatus() if claim is None else claim.status
+    if claim is None or (before.status.allocation is not None and status.allocation is None):
+        yield before.metadata.name
+    yield from (each.name for each in before.status.reserved_for if each not in status.reserved_for)
 
 
 def _requests_the_same(one: PodInfo, other: PodInfo) -> bool:

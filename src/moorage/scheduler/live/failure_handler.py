@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from moorage.scheduler.live.assume_cache import AssumeCache
 from moorage.scheduler.live.config import ExplainIn, Moment
 from moorage.scheduler.live.effects import EffectRunner
 from moorage.scheduler.live.metrics import Metrics, profile_of
+from moorage.scheduler.live.stale_explanations import StaleExplanations
 from moorage.scheduler.live.status_updates import (
     SCHEDULER_ERROR,
     UNSCHEDULABLE,
@@ -70,6 +71,7 @@ class FailureHandler:
         self._explain_in = explain_in
         self._reports: dict[str, _Report] = {}
         self._plugins: dict[str, tuple[Labels, ...]] = {}  # plugin and profile, by pod
+        self.stale = StaleExplanations()
 
     def is_muted(self, pending: Pending, muted: Container[str]) -> bool:
         """Return whether Kubernetes adds a new message to the last event, where nobody sees it.
@@ -102,20 +104,33 @@ class FailureHandler:
             self._cache.cluster.nominate(pending.pod, nominated)
         elif nominated is not None:
             self._cache.cluster.nominated.discard(key)
-        self._effects.start(
-            report_unscheduled(
-                self._cache,
-                key,
-                message,
-                reason,
-                now,
-                nominated=nominated,
-                explanation=explanation,
-                is_apart=self._explain_in is ExplainIn.EVENT,
-                is_muted=is_muted,
-            )
+        self._report(
+            key,
+            message,
+            reason,
+            now,
+            nominated=nominated,
+            explanation=explanation,
+            is_muted=is_muted,
         )
         return True
+
+    def explained_anew(self, pending: Pending) -> str | None:
+        """Return what is said of a pod by now, beside the message that it has; None without time.
+
+        It was not tried as the scheduler tries it: its message stays.
+        """
+        before = self._reports.get(pod_key(pending.pod))
+        message = pending.message if before is None else before.message
+        return self._explained(replace(pending, message=message))
+
+    def renew(self, key: str, explanation: str, now: Moment) -> None:
+        """Report a pod with another explanation, which names nothing that is gone."""
+        self.stale.put(key, explanation)
+        before = self._reports.get(key)
+        if before is not None and before.explanation != explanation:
+            self._reports[key] = before._replace(explanation=explanation)
+            self._report(key, before.message, UNSCHEDULABLE, now, explanation=explanation)
 
     def hold_back(self, pod: Pod, plugin: str) -> None:
         """Record which plugin keeps a pod from being tried; nothing is reported of it."""
@@ -138,6 +153,7 @@ class FailureHandler:
         """Forget the reports about a pod."""
         self._reports.pop(key, None)
         self._plugins.pop(key, None)
+        self.stale.discard(key)
 
     def found_node(self, key: str) -> None:
         """Record that no plugin rejects a pod any more; its report stays until it is bound."""
@@ -146,6 +162,13 @@ class FailureHandler:
     def plugins(self) -> Counter[Labels]:
         """Return how many pods each plugin rejects or holds back, by plugin and profile."""
         return Counter(each for found in self._plugins.values() for each in found)
+
+    def _report(self, key: str, message: str, reason: str, now: Moment, **more: Any) -> None:
+        is_apart = self._explain_in is ExplainIn.EVENT
+        update = report_unscheduled(
+            self._cache, key, message, reason, now, is_apart=is_apart, **more
+        )
+        self._effects.start(update)
 
     def _deallocate_for(self, group: PodGroup, pending: Pending) -> None:
         """Deallocate a claim that keeps a pod of a group from every node, if nobody else has it."""
@@ -200,6 +223,8 @@ class FailureHandler:
         if explanation is None:  # a line that is there stays, so that it does not come and go
             is_same = before is not None and before.message == pending.message
             explanation = before.explanation if before is not None and is_same else ""
+        else:
+            self.stale.put(key, explanation)
         version = pending.pod.metadata.resource_version
         self._reports[key] = _Report(pending.message, explanation, version)
         return pending.message, explanation

@@ -89,6 +89,7 @@ class LiveScheduler:
         self._turns = EvaluationTurns(elapsed, evaluated_s=lambda: self._meter.seconds)
         cluster.budget = BUDGET._replace(interrupt=self._turns.interrupt, admit=self._turns.admit)
         self._now: Moment | None = None
+        self._is_renewing = False  # explanations take turns with pods to try
         told = BoundedExplanation(explain, self._turns, self._meter)
         self._failures = FailureHandler(
             self.cache, self.effects, self.metrics, told, config.explain_in
@@ -145,9 +146,10 @@ class LiveScheduler:
         self._dispatch()
         if self.effects.running - self.effects.idle >= self._config.jobs_max:
             return False
-        entry = self.queue.pop(now.elapsed_s)
+        self._is_renewing = not self._is_renewing and self._failures.stale.is_due(now.elapsed_s)
+        entry = None if self._is_renewing else self.queue.pop(now.elapsed_s)
         if entry is None:
-            return False
+            return self._renew_explanation(now)
         entry.pods = {
             key: self.cache.pods[key] for key in entry.pods if self.cache.is_unscheduled(key)
         }
@@ -183,6 +185,9 @@ class LiveScheduler:
     def next_s(self) -> float | None:
         """Return when there is something to do, if nothing happens before."""
         times = [each for each in (self.queue.next_s(), self.effects.next_s()) if each is not None]
+        again_s = self._failures.stale.next_s()
+        if again_s is not None and again_s > self._s:  # what is due waits for jobs, not for a time
+            times.append(again_s)
         return min(times, default=None)
 
     def metrics_text(self) -> str:
@@ -241,6 +246,47 @@ class LiveScheduler:
             self.count_rejected(outcome)
             self._failures.handle(outcome, self._moment)
             self._set_aside(entry, outcome, kind)
+
+    def _renew_explanation(self, now: Moment) -> bool:
+        """Explain the next pod anew whose explanation names what is gone; False if there is none.
+
+        It waits on, unless it would get a node by now.
+        """
+        stale = self._failures.stale
+        found = stale.first(now.elapsed_s)
+        if found is None:
+            return False
+        pod = self.cache.pods.get(found.key)
+        if pod is None or not self.cache.is_unscheduled(found.key):
+            stale.discard(found.key)
+            return True
+        try:
+            explanation = self._explained_anew(pod, now)
+        except Exception as error:
+            FAULTS.note("explaining", object_text(pod), error)
+            explanation = ""
+        if explanation is None and not found.is_given_up(now.elapsed_s):
+            stale.postpone(found.key, now.elapsed_s)
+        else:
+            self._failures.renew(found.key, explanation or "", now)
+        self._dispatch()
+        return True
+
+    def _explained_anew(self, pod: Pod, now: Moment) -> str | None:
+        """Return why a pod has no node by now; "" if it would get one; None without time."""
+        key, cluster = pod_key(pod), self.cache.cluster
+        cluster.now = now.wall
+        cluster.work.measure(None)
+        self._turns.begin(pod.metadata.namespace)
+        with cluster.nominated.held(pod.spec.priority or 0, (key,)):
+            ready = attempt(cluster, pod)
+            outcome = ready if isinstance(ready, Pending) else ready.best(alone=False)
+        if isinstance(outcome, Placed):
+            self.queue.try_again(self._queue_key(pod), now.elapsed_s)
+            return ""
+        if outcome.is_fault or self._turns.is_put_off:
+            return None
+        return self._failures.explained_anew(outcome)
 
     def resolves_double_allocation(self, pod: Pod) -> bool:
         """Deallocate the pod's claims whose devices other claims got first, if there are any."""
@@ -336,6 +382,8 @@ class LiveScheduler:
             fired = sorted(events)  # in every run the same
             self.queue.fire(fired, self._s)
             self.effects.notify(fired)
+        for name in sorted(self.cache.take_vanished()):
+            self._failures.stale.vanish(name, self._s)
 
     def _enqueue(self, key: str) -> None:
         pod = self.cache.pods.get(key)
