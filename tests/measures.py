@@ -50,7 +50,7 @@ PACKAGES = {
     "controllers": Size(9_364, 41),
     "driver": Size(3_931, 17),
     "drivers": Size(2_425, 13),
-    "hardware": Size(2_663, 18),
+    "hardware": Size(2_664, 18),
     "insight": Size(36_000, 182),
     "kit": Size(2_958, 25),
     "library": Size(1_894, 10),

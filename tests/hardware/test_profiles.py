@@ -321,7 +321,7 @@ def test_example_gpus_are_published_as_the_example_driver_does() -> None:
     (slice_,) = (each for each in fleet.slices if each.spec.driver == "gpu.example.com")
     devices = slice_.spec.devices or ()
     assert [device.name for device in devices] == [f"gpu-{index}" for index in range(8)]
-    assert set(devices[0].attributes) == {"index", "uuid", "model", "driverVersion"}
+    assert set(devices[0].attributes) == {"type", "index", "uuid", "model", "driverVersion"}
     assert {name: str(each.value) for name, each in devices[0].capacity.items()} == {
         "memory": "80Gi",
         "compute": "100",

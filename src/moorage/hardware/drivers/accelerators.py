@@ -66,6 +66,7 @@ def _example_gpu(machine: Machine, index: int, device: PciDevice, model: Example
     return Device(
         name=f"gpu-{index}",
         attributes={
+            "type": text("gpu"),  # the class of Kubernetes' documentation asks for it
             "index": whole(index),
             "uuid": text(f"gpu-{machine.uuid(device.address)}"),
             "model": text(model.product),
