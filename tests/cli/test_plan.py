@@ -223,6 +223,49 @@ def test_a_class_that_a_profile_has_is_told_with_the_profile() -> None:
     assert result.exit_code == 0
 
 
+@pytest.mark.parametrize("seed", ["002-16-extended-resource-class", "004-34-device-class"])
+def test_the_classes_of_the_documents_select_the_devices_of_the_example_profile(seed: str) -> None:
+    files = [option for name in ("004-33-deployment", seed) for option in ("-f", f"{name}.yaml")]
+    paths = [str(SEEDS / each) if each.endswith("yaml") else each for each in files]
+    result = plan(*paths, "--profile", "example-gpu", "-o", "name")
+    assert result.stdout == "pod/default/demo-0 node/example-gpu-0\n"
+
+
+CLASS_OF_ONE = """\
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: %s, creationTimestamp: %s}
+spec:
+  extendedResourceName: example.com/gpu
+  selectors:
+  - cel:
+      expression: >-
+        device.driver == "gpu.example.com" && device.attributes["gpu.example.com"].index == %d
+---
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "device"),
+    [
+        ('"2026-01-01T00:00:00Z"', '"2026-02-01T00:00:00Z"', 2),
+        ('"2026-02-01T00:00:00Z"', '"2026-01-01T00:00:00Z"', 1),
+        ('"2026-01-01T00:00:00Z"', '"2026-01-01T00:00:00Z"', 1),
+        ("null", '"2026-01-01T00:00:00Z"', 2),
+        ("null", "null", 1),
+    ],
+)
+@pytest.mark.parametrize("place", ["-f", "--on"])
+def test_of_two_classes_with_one_extended_resource_the_newer_counts(
+    first: str, second: str, device: int, place: str, tmp_path: Path
+) -> None:
+    classes = tmp_path / "classes.yaml"
+    classes.write_text(CLASS_OF_ONE % ("a", first, 1) + CLASS_OF_ONE % ("b", second, 2))
+    asking = EXTENDED.replace("nvidia.com/gpu: 2", "example.com/gpu: 1")
+    result = plan(place, str(classes), "--profile", "example-gpu", text=asking)
+    assert f"gpu.example.com/example-gpu-0/gpu-{device}\n" in result.stdout
+
+
 TRAINING = ["-f", str(SEEDS.parent / "training"), "--profile", "dgx-h100"]
 
 

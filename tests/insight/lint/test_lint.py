@@ -203,6 +203,28 @@ def test_a_class_with_a_long_name_is_noted() -> None:
     assert findings(device_class(name="a" * 63)) == []
 
 
+def test_a_class_whose_extended_resource_another_class_has_is_warned_about() -> None:
+    def of(name: str, created: str) -> str:
+        text = device_class(name=name).replace(
+            "spec:\n", "spec:\n  extendedResourceName: example.com/gpu\n"
+        )
+        return text.replace("}", f", creationTimestamp: {created}}}", 1)
+
+    old, new = '"2026-01-01T00:00:00Z"', '"2026-02-01T00:00:00Z"'
+    (told,) = findings(f"{of('a', old)}---\n{of('b', new)}")
+    assert (told.rule, told.severity, told.name) == (
+        "shadowed-extended-resource",
+        Severity.WARNING,
+        "a",
+    )
+    assert told.field == "spec.extendedResourceName"
+    assert told.message.startswith("DeviceClass b has example.com/gpu, too, and is newer: ")
+    (told,) = findings(f"{of('a', old)}---\n{of('b', old)}")
+    assert told.name == "b"
+    assert "DeviceClass a has example.com/gpu, too, and is of the same age" in told.message
+    assert findings(of("a", old)) == []
+
+
 def test_a_class_that_is_not_there_is_found_if_any_is() -> None:
     text = claim(class_name="gpu.exmple.com")
     assert found(text) == [

@@ -152,6 +152,27 @@ def long_class_name(case: Case) -> Iterator[Oddity]:
         )
 
 
+@RULES.add(W)
+def shadowed_extended_resource(case: Case) -> Iterator[Oddity]:
+    """A class whose extended resource Kubernetes takes from a newer class."""
+    value = case.subject.value
+    if not isinstance(value, DeviceClass) or not value.spec.extended_resource_name:
+        return
+    name, resource = value.metadata.name, value.spec.extended_resource_name
+    winner = case.context.class_index.class_for(resource)
+    if winner is None or winner.metadata.name == name or name not in case.context.classes:
+        return
+    ages = (winner.metadata.creation_timestamp, value.metadata.creation_timestamp)
+    why = "of the same age and the first by name" if ages[0] == ages[1] else "newer"
+    yield Oddity(
+        ("spec", "extendedResourceName"),
+        f"DeviceClass {winner.metadata.name} has {resource}, too, and is {why}: no pod that asks "
+        "for the resource gets devices of this class",
+        "give the resource to one class; pods can name this one as "
+        f"{DEVICE_CLASS_RESOURCE_PREFIX}{name}",
+    )
+
+
 @RULES.add(W, Needs.CLASSES, is_shared=True)
 def unknown_class(case: Case) -> Iterator[Oddity]:
     """A request for a class that is not among the classes given."""

@@ -30,6 +30,7 @@ from moorage.api.gates import Gate, Gates
 from moorage.api.kinds import Kind
 from moorage.api.object_reader import ReadObject, kind_of, read_document
 from moorage.api.resource.v1 import ResourceSlice
+from moorage.api.timestamp import Timestamp
 from moorage.insight.messages import Concern, counted, titled
 from moorage.insight.snapshot.item_reader import SharingItemReader
 from moorage.insight.snapshot.snapshot import (
@@ -275,7 +276,7 @@ class SnapshotBuilder:
         if verdict.stored is None:  # accepted: the namespace's label is unknown
             self._add_stored(document)
             return
-        value = identified(self._named(verdict.stored))
+        value = identified(_as_old(self._named(verdict.stored), document))
         self._keys[id(document)] = key_of(value)
         self._put(value, _place(document))
 
@@ -341,6 +342,19 @@ def _was_stored(document: Document) -> bool:
     if not isinstance(metadata, dict):
         return False
     return bool(metadata.get("uid") or metadata.get("resourceVersion"))
+
+
+def _as_old(value: Any, document: Document) -> Any:
+    """Return a new object as old as its manifest says: of two classes, the newer one counts.
+
+    A server would set the time. But who keeps it in a file has removed the uid, not the age.
+    """
+    match document.tree:
+        case {"metadata": {"creationTimestamp": str(created)}}:
+            time = Timestamp.parse(created)
+            return replace(value, metadata=replace(value.metadata, creation_timestamp=time))
+        case _:
+            return value
 
 
 def _lacks_uids_only(verdict: Verdict) -> bool:
