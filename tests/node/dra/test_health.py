@@ -8,9 +8,23 @@ from pathlib import Path
 
 import grpc
 import pytest
+from msgspec.structs import replace
 
-from moorage.api.core.pod import HEALTHY, UNHEALTHY, UNKNOWN, ResourceHealth, ResourceStatus
+from moorage.api.catalogue import CATALOGUE
+from moorage.api.core.pod import (
+    HEALTHY,
+    UNHEALTHY,
+    UNKNOWN,
+    ContainerExtendedResourceRequest,
+    ContainerStatus,
+    Pod,
+    PodExtendedResourceClaimStatus,
+    ResourceHealth,
+    ResourceStatus,
+)
 from moorage.api.gates import Gates
+from moorage.api.quantity import Quantity
+from moorage.api.timestamp import Timestamp
 from moorage.kit.clock import ManualClock
 from moorage.node.dra import health_streams
 from moorage.node.dra.health_info import (
@@ -22,6 +36,8 @@ from moorage.node.dra.health_info import (
     read_report,
 )
 from moorage.node.dra.health_streams import HealthStreams
+from moorage.validation.registry import before_status_update
+from moorage.validation.strategy import Context
 from moorage.wire import health_v1_pb2 as wire
 from moorage.wire.services import DRA_V1, HEALTH_V1, HEALTH_V1ALPHA1
 from tests.node.dra.worlds import World, connected, play, until
@@ -220,6 +236,65 @@ def test_a_request_has_its_own_entry_and_a_device_without_cdi_ids_its_name() -> 
             )
 
     play(scenario)
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_devices_of_extended_resources_have_health_as_well(is_enabled: bool) -> None:
+    async def scenario(world: World) -> None:
+        gate = f"DRAExtendedResource={str(is_enabled).lower()}"
+        world.gates = Gates.parse(gate, unlocked=True)
+        uid = world.claim("special", GPU)
+        pod = with_extended(world.pod("p"), "special")
+        driver = FakeDriver(world.root, GPU, versions=(DRA_V1, HEALTH_V1))
+        driver.devices[uid] = [device(GPU, "d", "r0"), device(GPU, "e", "r1")]
+        async with world.agent() as dra, driver:
+            await connected(dra, GPU)
+            await dra.manager.prepare(pod)
+            if not is_enabled:
+                assert dra.allocated_resources_status(pod, "main") == ()
+                return
+            driver.report(said("d", 2, "too hot"))
+            await until(lambda: bool(world.affected))
+            assert world.affected == [{"pod-p"}]
+            sick = ResourceHealth(f"{GPU}/device=d", UNHEALTHY, "too hot")
+            statuses = dra.allocated_resources_status(pod, "main")
+            assert statuses == (ResourceStatus("claim:special/r0", (sick,)),)
+            (other,) = dra.allocated_resources_status(pod, "side")
+            assert other.name == "claim:special/r1"
+            assert problems_of(pod, statuses) == (), "a server accepts them"
+
+    play(scenario)
+
+
+def problems_of(pod: Pod, statuses: tuple[ResourceStatus, ...]) -> object:
+    """Return what an API server finds wrong with the health of a pod's container."""
+    metadata = replace(pod.metadata, resource_version="1")
+    stored = replace(pod, metadata=metadata)
+    reported = ContainerStatus(name="main", allocated_resources_status=statuses)
+    status = replace(pod.status, container_statuses=(reported,))
+    kind = CATALOGUE.find("v1", "Pod")
+    context = Context(gates=Gates.parse(), now=Timestamp.parse("2026-01-01T00:00:00Z"))
+    found = before_status_update(replace(stored, status=status), stored, kind, context)
+    assert found.refused is None
+    return found.errors
+
+
+def with_extended(pod: Pod, claim: str) -> Pod:
+    """Return a pod whose first container has an extended resource, and a sidecar another."""
+    (main,) = pod.spec.containers
+    one = {"example.com/gpu": Quantity.from_int(1)}
+    resources = replace(main.resources, requests=one, limits=one, claims=())
+    mappings = (
+        ContainerExtendedResourceRequest("main", "example.com/gpu", "r0"),
+        ContainerExtendedResourceRequest("side", "example.com/gpu", "r1"),
+    )
+    special = PodExtendedResourceClaimStatus(request_mappings=mappings, resource_claim_name=claim)
+    status = replace(pod.status, extended_resource_claim_status=special)
+    containers = (
+        replace(main, resources=resources),
+        replace(main, name="side", resources=resources),
+    )
+    return replace(pod, spec=replace(pod.spec, containers=containers), status=status)
 
 
 def test_a_driver_that_knows_nothing_of_health_is_left_alone() -> None:

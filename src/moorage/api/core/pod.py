@@ -337,6 +337,11 @@ class PodTemplateSpec(Open, frozen=True, gc=False):
 ContainerResources = Callable[[Container], ResourceList]
 
 
+def health_name(claim: str, request: str) -> str:
+    """Return the name under which a container's status has the health of a claim's devices."""
+    return f"{CLAIM_STATUS_PREFIX}{claim}/{request}" if request else CLAIM_STATUS_PREFIX + claim
+
+
 def resources_at_once(pod: Pod, source: ContainerResources) -> ResourceList:
     """Return the most that the containers of a pod need at once, of the amounts of each."""
     running: ResourceList = {}

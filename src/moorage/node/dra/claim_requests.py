@@ -151,6 +151,13 @@ def requests_of(
             for used in container.resources.claims:
                 if used.name == entry.name:
                     yield ClaimKey(pod.metadata.namespace, reference.name), used.request
+    yield from extended_requests_of(pod, container, features)
+
+
+def extended_requests_of(
+    pod: Pod, container: Container, features: NodeFeatures
+) -> Iterator[tuple[ClaimKey, str]]:
+    """Yield the special claim and its requests that serve a container's extended resources."""
     special = pod.status.extended_resource_claim_status
     if special is None or not features.extended:
         return

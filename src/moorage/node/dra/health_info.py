@@ -13,15 +13,16 @@ from msgspec import Struct
 
 from moorage.api.core import Pod
 from moorage.api.core.pod import (
-    CLAIM_STATUS_PREFIX,
     HEALTHY,
     UNHEALTHY,
     UNKNOWN,
     ResourceHealth,
     ResourceStatus,
+    health_name,
 )
 from moorage.claims.pod_claims import Named, reference_of
 from moorage.node.dra.claim_info import ClaimInfo, ClaimInfoCache, ClaimKey, PreparedDevice
+from moorage.node.dra.claim_requests import NodeFeatures, extended_requests_of
 from moorage.wire import health_v1_pb2 as wire
 
 TIMEOUT_S = 30.0  # if the driver does not say
@@ -186,21 +187,31 @@ def allocated_resources_status(
     cache: ClaimInfoCache,
     find_health: FindHealth,
     *,
-    has_messages: bool = True,
+    features: NodeFeatures,
 ) -> tuple[ResourceStatus, ...]:
-    """Return the health of a container's devices; only regular containers have it."""
+    """Return the health of a container's devices; only regular containers have it.
+
+    Devices of extended resources come under the special claim, as the API allows for them.
+    """
     found = next((each for each in pod.spec.containers if each.name == container), None)
+    if found is None:
+        return ()
+    extended = extended_requests_of(pod, found, features)
+    uses = (
+        *(
+            (each.name, _state(pod, each.name, cache), each.request)
+            for each in found.resources.claims
+        ),
+        *((key.name, cache.get(key), request) for key, request in extended),
+    )
     statuses: dict[str, ResourceStatus] = {}
-    for used in found.resources.claims if found is not None else ():
-        state = _state(pod, used.name, cache)
-        if state is None:
-            continue
-        name = CLAIM_STATUS_PREFIX + used.name + (f"/{used.request}" if used.request else "")
+    for claim, state, request in uses:
+        name = health_name(claim, request)
         resources: dict[str, ResourceHealth] = {}
-        for driver, device in state.devices:
-            if device.serves(used.request):
+        for driver, device in () if state is None else state.devices:
+            if device.serves(request):
                 health = find_health(driver, device.pool, device.name)
-                entry = _entry(driver, device, health, has_messages=has_messages)
+                entry = _entry(driver, device, health, has_messages=features.health_messages)
                 resources.setdefault(entry.resource_id, entry)
         if resources:
             statuses[name] = ResourceStatus(name=name, resources=tuple(resources.values()))

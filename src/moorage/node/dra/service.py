@@ -118,7 +118,7 @@ class Dra:
             container,
             self.manager.cache,
             self.health.get,
-            has_messages=self.manager.features.health_messages,
+            features=self.manager.features,
         )
 
     @asynccontextmanager

@@ -23,6 +23,7 @@ from moorage.api.core.pod import (
     PodStatus,
     ResourceHealth,
     ResourceStatus,
+    health_name,
 )
 from moorage.api.field_path import Path, root
 from moorage.api.names import byte_length
@@ -297,11 +298,6 @@ def _validate_health_name(
     if extended is not None and _is_extended(name, container, extended):
         return []
     return [invalid(path, name, _NOT_A_CLAIM)]
-
-
-def health_name(claim: str, request: str) -> str:
-    """Return the name under which the health of a claim's devices is reported."""
-    return f"{CLAIM_STATUS_PREFIX}{claim}/{request}" if request else CLAIM_STATUS_PREFIX + claim
 
 
 def _is_extended(name: str, container: Container, extended: PodExtendedResourceClaimStatus) -> bool:
