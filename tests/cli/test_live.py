@@ -179,7 +179,7 @@ def test_what_may_be_read_of_one_namespace_is_read(kubeconfig: str, tmp_path: Pa
         "ResourceClaimTemplate, ResourceClaim, "
     )
     assert ", Service, ReplicationController, " in note.partition(";")[2]
-    assert " in namespace team-a only): without its nodes no pod can be placed; " in note
+    assert " in namespace team-a only): where pods would run is unknown; " in note
     assert "other namespaces are not looked into, with -A neither, unless -n names one" in note
 
 
@@ -192,9 +192,9 @@ def test_namespaces_that_may_be_listed_are_all_tried(kubeconfig: str, tmp_path: 
     assert "; ResourceQuota, PersistentVolumeClaim, ResourceClaimTemplate, " in note
     assert "in namespace team-a only)" in note
     assert note.endswith(
-        ": quotas that refuse pods or claims are not known; "
-        "pods that use volume claims stay pending; "
-        "devices that other claims hold count as free; room that other pods take counts as free"
+        ": quotas that refuse pods or claims are unknown; "
+        "whether pods can use their volume claims is unknown; "
+        "which devices other claims hold is unknown; how much room other pods take is unknown"
     )
 
 
@@ -208,7 +208,7 @@ def test_a_namespace_that_is_named_is_tried_too(kubeconfig: str, tmp_path: Path)
 def test_what_may_not_be_read_is_not_said_to_be_missing(kubeconfig: str, tmp_path: Path) -> None:
     jane = as_user(kubeconfig, tmp_path, "jane")
     result = run("explain", "claim/ours", "--kubeconfig", jane, "-o", "json")
-    assert result.exit_code == 1, result.output
+    assert result.exit_code == 3, result.output
     (found,) = json.loads(result.stdout)["pending"]
     assert found["cause"] == (
         "nodes, resourceslices, deviceclasses may not be read with these rights, so which node "

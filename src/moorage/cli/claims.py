@@ -38,6 +38,7 @@ from moorage.insight.devices import ClaimState, ClaimUsage, usage_in
 from moorage.insight.devices.document import claim_tree
 from moorage.insight.devices.model import RequestSummary
 from moorage.insight.messages import counted, natural_order
+from moorage.insight.snapshot.unread import unread_tree
 
 COLOURS = {
     ClaimState.PENDING: "yellow",
@@ -65,6 +66,11 @@ class ClaimFilter(NamedTuple):
     states: tuple[str, ...]
     nodes: tuple[str, ...]
     pods: tuple[str, ...]
+
+    @property
+    def where(self) -> str:
+        """The namespace, as part of a sentence."""
+        return f" in {self.namespace} namespace" if self.namespace else ""
 
     def takes(self, claim: ClaimUsage) -> bool:
         """Return whether all filters let a claim pass."""
@@ -144,11 +150,14 @@ def command(
     claims = [each for each in found.claims if wanted.takes(each)]
     claims.sort(key=lambda each: list(map(natural_order, each.id)))
     claims.sort(key=SORTS[sort])
+    hidden = given.unread.hidden(("ResourceClaim",), wanted.namespace or "")
+    if not claims and hidden:
+        given.end_unknown(hidden, f"which claims there are{wanted.where}")
     if not claims and output in ("table", "wide"):
         if not given.is_unknown:
             _say_none(wanted, len(found.claims))
     else:
-        _print(claims, output, given.context.now, with_namespace=is_everywhere)
+        _print(claims, output, given, with_namespace=is_everywhere)
     sys.exit(given.exit_status(FITS))
 
 
@@ -160,16 +169,19 @@ def _labels(text: str) -> Selector:
 
 
 def _say_none(wanted: ClaimFilter, total: int) -> None:
-    where = f" in {wanted.namespace} namespace" if wanted.namespace else ""
     is_plain = wanted._replace(namespace=None) == ClaimFilter(None, Selector(), (), (), ())
     hint = f" {counted(total, 'claim')} in others: use -A." if is_plain and total else ""
-    echo(f"No claims found{where}.{hint}", err=True)
+    echo(f"No claims found{wanted.where}.{hint}", err=True)
 
 
-def _print(claims: list[ClaimUsage], output: str, now: Timestamp, *, with_namespace: bool) -> None:
+def _print(
+    claims: list[ClaimUsage], output: str, given: ClusterInput, *, with_namespace: bool
+) -> None:
+    now = given.context.now
     match output:
         case "json" | "yaml":
-            print_tree({"claims": [claim_tree(each) for each in claims]}, output)
+            trees = [claim_tree(each) for each in claims]
+            print_tree({"claims": trees, **unread_tree(given.unread)}, output)
         case "name":
             for each in claims:
                 echo(printable(str(each.id)))
@@ -213,7 +225,9 @@ def _details(claim: ClaimUsage) -> Iterator[str]:
     if is_unreserved(claim.claim) and claim.state is not ClaimState.DELETING:
         yield f"{UNRESERVED}: {HOW_TO_FREE}"
     for held in claim.devices:
-        if not held.is_published:
+        if held.is_published is None:
+            yield f"whether {held.id} is in a slice is not known"
+        elif not held.is_published:
             yield f"{held.id} is in no slice"
         if held.conflict:
             yield f"conflict on {held.id}: {held.conflict}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
@@ -21,8 +22,9 @@ from moorage.cli.output import Progress, complain, warn
 from moorage.cli.terminal import echo, printable
 from moorage.hardware.attributes import NumaNodeForm
 from moorage.hardware.errors import ProfileError
+from moorage.insight.errors import UnreadError
 from moorage.insight.messages import listed
-from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.unread import Unread, UnreadKind
 from moorage.kit.process_memory import garbage_collection_paused, keep_what_exists
 from moorage.sources.cluster_sources import ClusterSource, FileSource, Profiles
 from moorage.sources.given_cluster import GivenCluster, read_given
@@ -43,13 +45,24 @@ class ClusterInput(GivenCluster, frozen=True):
     @property
     def is_unknown(self) -> bool:
         """Whether nothing of what was named could be read, so that nothing can be said of it."""
-        return bool(self.unreadable) and self.everything == Snapshot()
+        return bool(self.unreadable) and not any(self.everything.objects())
+
+    @property
+    def unread(self) -> Unread:
+        """What could not be read of the cluster."""
+        return self.cluster.unread
 
     def exit_status(self, answer: int) -> int:
         """Return the status to exit with: what could not be used outweighs the answer."""
         if self.unreadable:
             return UNREADABLE
         return DOES_NOT_FIT if self.refused else answer
+
+    def end_unknown(self, hidden: Iterable[UnreadKind], unknown: str) -> NoReturn:
+        """Raise UnreadError, with which the command fails: that is why there is no answer."""
+        if self.is_unknown:
+            sys.exit(UNREADABLE)  # which the error about the cluster says already
+        raise UnreadError(hidden, unknown)
 
     def end_without(self, text: str) -> NoReturn:
         """Exit because an object does not exist: a usage error, if everything could be read."""
@@ -164,7 +177,10 @@ def _with_options(
             context=Context(gates=gates, now=_now(now_text), extensions=not strict),
             namespace=namespace or (live[0].namespace if live else "default"),
         )
-        return function(*args, sources=sources, **kwargs)
+        try:
+            return function(*args, sources=sources, **kwargs)
+        except UnreadError as error:
+            fail(str(error))
 
     return add_options(gate_options(with_sources), options)  # type: ignore[return-value]
 

@@ -19,6 +19,7 @@ from moorage.hardware.errors import ProfileError
 from moorage.insight.lint.subjects import LintObject, read_object, read_slice, resource_kind
 from moorage.insight.messages import Concern
 from moorage.insight.snapshot.item_reader import SharingItemReader
+from moorage.insight.snapshot.unread import UnreadKind
 from moorage.sources.cluster_sources import ClusterSource, give_all
 from moorage.validation.strategy import Context
 
@@ -42,7 +43,7 @@ class Collected:
         self.ignored = 0  # objects of other kinds
         self.unwritten: set[str] = set()  # sources without lines: clusters, profiles
         self.unreadable: list[str] = []
-        self.unread: dict[str, tuple[str, ...]] = {}
+        self.unread: list[UnreadKind] = []
         self.concerns: list[Concern] = []
         self.on_object: Callable[[str], None] = lambda _: None
 

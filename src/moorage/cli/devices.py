@@ -29,7 +29,13 @@ from moorage.cli.output import (
 from moorage.cli.terminal import echo, printable
 from moorage.insight.devices import DeviceState, DeviceUsage, usage_in
 from moorage.insight.devices.document import counts_tree, device_tree
-from moorage.insight.devices.model import StateCounts, UnavailableReason, by_node, count_states
+from moorage.insight.devices.model import (
+    StateCounts,
+    UnavailableReason,
+    by_node,
+    count_states,
+    shown_states,
+)
 from moorage.insight.expressions.evaluation import (
     InvalidExpression,
     Selected,
@@ -39,6 +45,7 @@ from moorage.insight.expressions.evaluation import (
 )
 from moorage.insight.messages import counted, natural_order, shortened, similar_hint
 from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.unread import unread_tree, why_unread
 
 COLOURS = {
     DeviceState.FREE: "green",
@@ -48,6 +55,7 @@ COLOURS = {
     DeviceState.TAINTED: "yellow",
     DeviceState.UNUSABLE: "red",
     DeviceState.MISSING: "red",
+    DeviceState.UNKNOWN: "yellow",
 }
 ORDER = {state: place for place, state in enumerate(DeviceState)}
 USERS_NAMED_MAX = 3
@@ -152,26 +160,31 @@ def command(
         warn(message)
     devices.sort(key=lambda each: list(map(natural_order, each.id)))
     devices.sort(key=SORTS[sort])
+    hidden = given.unread.hidden(("ResourceSlice", "ResourceClaim"))
+    if hidden and not devices:
+        given.end_unknown(hidden, "which devices these are")
     if given.unreadable and not found.devices:
         sys.exit(given.exit_status(FITS))  # nothing can be said about unread devices
     if is_summary:
-        _print_summary(devices, output)
+        _print_summary(devices, output, given)
     else:
-        _print(devices, output)
+        _print(devices, output, given)
     if picture_file is not None:
         title = "Devices as they are"
         write_picture(snapshot, found, picture_file, title=title, context=given.context)
     if not found.are_nodes_known and found.devices:
-        echo("no nodes given: every device is evaluated as if its node existed", err=True)
+        why = why_unread(given.unread.hidden(("Node",))) or "no nodes given"
+        echo(f"{why}: every device is evaluated as if its node existed", err=True)
     sys.exit(given.exit_status(FITS))
 
 
-def _print(devices: list[DeviceUsage], output: str) -> None:
+def _print(devices: list[DeviceUsage], output: str, given: ClusterInput) -> None:
     match output:
         case "json" | "yaml":
             numbers = count_states(devices, lambda _: ()).get((), None)
             summary = counts_tree(numbers) if numbers else {"total": 0}
-            print_tree({"devices": list(map(device_tree, devices)), "summary": summary}, output)
+            tree = {"devices": list(map(device_tree, devices)), "summary": summary}
+            print_tree({**tree, **unread_tree(given.unread)}, output)
         case "name":
             for each in devices:
                 echo(printable(str(each.id)))
@@ -238,30 +251,37 @@ def _reason(reason: UnavailableReason) -> str:
 # --- summary ------------------------------------------------------------------------------
 
 
-def _print_summary(devices: Iterable[DeviceUsage], output: str) -> None:
+def _print_summary(devices: Iterable[DeviceUsage], output: str, given: ClusterInput) -> None:
     numbers = count_states(devices, by_node)
     if output in ("json", "yaml"):
         rows = [
             {"node": node, "driver": driver, **counts_tree(each)}
             for (node, driver), each in numbers.items()
         ]
-        print_tree({"summary": rows}, output)
+        print_tree({"summary": rows, **unread_tree(given.unread)}, output)
         return
     if not numbers:
         echo("No devices found.", err=True)
         return
-    header = ("NODE", "DRIVER", "TOTAL", *(state.value.upper() for state in DeviceState))
+    states = shown_states(numbers.values())
+    header = ("NODE", "DRIVER", "TOTAL", *(state.value.upper() for state in states))
     lines: list[Row] = [
-        (node, driver, str(each.total), *_states(each)) for (node, driver), each in numbers.items()
+        (node, driver, str(each.total), *_states(each, states))
+        for (node, driver), each in numbers.items()
     ]
     print_table(header, lines, is_wide=True)
     total = sum(each.total for each in numbers.values())
     free = sum(each.of(DeviceState.FREE) for each in numbers.values())
-    echo(f"\n{counted(total, 'device')}, {free:,} free")
+    unknown = sum(each.of(DeviceState.UNKNOWN) for each in numbers.values())
+    more = f", {unknown:,} unknown" if unknown else ""
+    if hidden := given.unread.hidden(("ResourceSlice",)):
+        echo(f"\n{counted(total, 'device')} of claims; {why_unread(hidden)}: others are not known")
+        return
+    echo(f"\n{counted(total, 'device')}, {free:,} free{more}")
 
 
-def _states(counts: StateCounts) -> Iterator[Cell]:
-    for state in DeviceState:
+def _states(counts: StateCounts, states: Iterable[DeviceState]) -> Iterator[Cell]:
+    for state in states:
         number = counts.of(state)
         yield Cell(str(number), COLOURS[state] if number else None)
 
@@ -292,6 +312,8 @@ class DeviceFilter(NamedTuple):
         if class_name is not None:
             known = {each.metadata.name: each for each in snapshot.classes}
             if class_name not in known:
+                if hidden := given.unread.hidden(("DeviceClass",)):
+                    given.end_unknown(hidden, f"whether DeviceClass {class_name} exists")
                 hint = similar_hint(class_name, known)
                 raise click.UsageError(f"--class: no DeviceClass {class_name} is given{hint}")
             found = _checked(
@@ -339,7 +361,7 @@ class DeviceFilter(NamedTuple):
         }
         for what, (names, given) in known.items():
             for name in names:
-                if name not in given:
+                if name not in given and (what != "node" or snapshot.unread.knows("Node")):
                     yield f"no {what} {name} is given{similar_hint(name, given)}"
         for name in dict.fromkeys(each.partition("=")[0] for each in self.attributes):
             if not any(_has_attribute(each, name, "", "") for each in devices):

@@ -24,7 +24,7 @@ from moorage.insight.answer.finding import Answer, Fix
 from moorage.insight.answer.groups import AnsweredPods, grouped, workload_of
 from moorage.insight.answer.manifests import FixedDocument, fixed_manifests
 from moorage.insight.answer.output import Tone, answer_lines
-from moorage.insight.errors import UnwritableFixError
+from moorage.insight.errors import UnreadError, UnwritableFixError
 from moorage.insight.explain.pods import DiagnosisTimeLimit, Explanation
 from moorage.insight.explain.report import name_of, placed_line
 from moorage.insight.messages import counted, full_name
@@ -34,6 +34,7 @@ from moorage.insight.plan.document import decisive
 from moorage.insight.plan.placements import chosen_results
 from moorage.insight.plan.planner import Plan, Result
 from moorage.insight.plan.refused import refused_results, with_refused, with_unscheduled
+from moorage.insight.plan.unknown import is_undecided
 from moorage.insight.snapshot.stand_ins import unused_in
 from moorage.scheduler.reservation import Reservation
 from moorage.scheduler.scheduling_cycle import Pending
@@ -144,7 +145,11 @@ def command(
         placed = [name_of(each) for each in results if isinstance(each, Reservation)]
         shown = shown_explanations(placed, answers, plan.before, namespace=given.namespace)
         print_tree(shown, output)
-    fails = any(isinstance(each, Pending) for each in decisive(pods, stand_ins))
+    decided = decisive(pods, stand_ins)
+    are_unknown = not (results or given.unread.knows("Pod"))
+    if are_unknown or any(map(is_undecided, decided)):
+        sys.exit(UNREADABLE)
+    fails = any(isinstance(each, Pending) for each in decided)
     sys.exit(given.exit_status(DOES_NOT_FIT if fails else FITS))
 
 
@@ -190,7 +195,6 @@ def explained(
             given.context,
             refused=given.refused_objects,
             dropped=given.dropped_fields,
-            unread=given.unread,
             effort=limit.effort,
             progress=progress,
         )
@@ -337,6 +341,8 @@ def _print_text(
     is_live: bool,
 ) -> None:
     if not results and not given.unreadable:
+        if hidden := given.unread.hidden(("Pod",)):
+            raise UnreadError(hidden, "which pods look for a node")
         echo("Nothing to explain: there are no pods that look for a node.")
     hint = ""
     for number, answered in enumerate(answers):

@@ -29,6 +29,7 @@ from moorage.insight.lint import (
     Needs,
     ObjectIndex,
     Severity,
+    hindered,
     lacking,
     lint,
 )
@@ -36,6 +37,7 @@ from moorage.insight.lint.subjects import LintObject
 from moorage.insight.messages import counted
 from moorage.insight.reports import CheckedObject, FindingLevel, FindingReport, ReportFinding
 from moorage.insight.reports.rules import lint_rules
+from moorage.insight.snapshot.unread import Unread, unread_tree, why_unread
 from moorage.validation.strategy import Context
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
@@ -135,7 +137,7 @@ class LintInput(NamedTuple):
         looked_at = added if sources.manifests else cluster
         return cls(
             subjects=looked_at.objects,
-            world=_world(objects, context),
+            world=_world(objects, context, Unread(tuple(cluster.unread))),
             files=added.files if sources.manifests else None,
             ignored=looked_at.ignored,
             unreadable=[*cluster.unreadable, *added.unreadable],
@@ -147,7 +149,7 @@ def _key(found: LintObject) -> tuple[str, str]:
     return found.kind.name, found.full_name
 
 
-def _world(objects: list[LintObject], context: Context) -> LintContext:
+def _world(objects: list[LintObject], context: Context, unread: Unread) -> LintContext:
     return LintContext(
         PublishedDevices(
             [each.stored for each in objects if each.stored is not None], names=context.extensions
@@ -155,6 +157,7 @@ def _world(objects: list[LintObject], context: Context) -> LintContext:
         (each.value for each in objects if each.kind.name == "DeviceClass"),
         compiler_for(context.gates, extensions=context.extensions),
         ObjectIndex(objects, context),
+        unread,
     )
 
 
@@ -183,10 +186,16 @@ def _summary(findings: list[Finding], given: LintInput) -> str:
     objects = counted(len(given.subjects), "object")
     where = "of the cluster" if given.files is None else f"in {counted(given.files, 'file')}"
     against = counted(len(given.world.devices), "device")
+    if not given.world.unread.knows("ResourceSlice"):
+        against = "devices that are not known"
     text = f"{objects} {where} against {against}: {', '.join(_counts(findings))}"
     if given.ignored:
         text += f"\nnot looked at: {counted(given.ignored, 'object')} of other kinds, or of none"
-    unapplied = lacking(given.subjects, given.world)
+    hidden = dict(hindered(given.subjects, given.world))
+    if hidden:
+        why = why_unread(dict.fromkeys(hidden.values()))
+        text += f"\n{why}: {counted(len(hidden), 'rule')} not applied to all objects"
+    unapplied = [rule for rule in lacking(given.subjects, given.world) if rule not in hidden]
     if unapplied:
         needed = {rule.needs for rule in unapplied}
         absent = [f"no {needs.value}" for needs in Needs if needs in needed]
@@ -250,6 +259,7 @@ def _tree(findings: list[Finding], given: LintInput) -> dict[str, Any]:
             "notes": counts[Severity.NOTE],
             "rulesNotApplied": [rule.id for rule in lacking(given.subjects, given.world)],
         },
+        **unread_tree(given.world.unread),
     }
 
 

@@ -13,7 +13,7 @@ import click
 from moorage.cli import CONTEXT
 from moorage.cli.cluster_options import ClusterInput, manifest_cluster_options
 from moorage.cli.device_trees import picture_option, write_picture
-from moorage.cli.errors import DOES_NOT_FIT, FITS
+from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from moorage.cli.output import (
     REPORT_FORMATS,
     REPORTS_TEXT,
@@ -58,6 +58,7 @@ RUNS_MAX = 8
 SAME = " "  # a cell equal to the one above
 NO_NODE = "<none>"
 NO_POD = "NO POD USES"  # the title of claims and templates
+UNKNOWN = "<unknown>"
 
 SHORT = ("POD", "NODE", "REQUEST", "DEVICES")
 WIDE = ("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES")
@@ -121,7 +122,11 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
             context=given.context,
             plan=shown,
         )
-    fits = all(each.node for each in decisive(placements, stand_ins))
+    decided = decisive(placements, stand_ins)
+    are_unknown = not (decided or given.unread.knows("Pod"))
+    if are_unknown or any(each.unknown for each in decided):
+        sys.exit(UNREADABLE)
+    fits = all(each.node for each in decided)
     sys.exit(given.exit_status(FITS if fits else DOES_NOT_FIT))
 
 
@@ -155,11 +160,11 @@ def _print(
 ) -> None:
     match output:
         case "json" | "yaml":
-            print_tree(plan_tree(placements, stand_ins, len(plan.before.nodes), better), output)
+            print_tree(plan_tree(placements, stand_ins, plan.before, better), output)
         case "name":
             for each in (*placements, *stand_ins):
                 name = each.stands_for or f"pod/{each.pod}"
-                echo(printable(f"{name} node/{each.node or NO_NODE}"))
+                echo(printable(f"{name} node/{_node(each)}"))
         case _ if not placements and not stand_ins:
             echo(nothing_text(plan))
         case _:
@@ -186,12 +191,16 @@ def _print_table(placements: list[Placement], title: str = "POD", *, is_wide: bo
 
 def _rows(placement: Placement, *, is_wide: bool) -> Iterator[Row]:
     name = placement.stands_for or placement.pod
-    first: tuple[str | Cell, ...] = (name, placement.node or Cell(NO_NODE, "red"))
+    first: tuple[str | Cell, ...] = (name, placement.node or Cell(_node(placement), "red"))
     width = len(WIDE if is_wide else SHORT) - len(first)
     rows = list(_wide_rows(placement) if is_wide else _short_rows(placement))
     for cells in rows or [("",) * width]:
         yield *first, *cells
         first = (SAME, SAME)
+
+
+def _node(placement: Placement) -> str:
+    return placement.node or (UNKNOWN if placement.unknown else NO_NODE)
 
 
 def _short_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
@@ -236,8 +245,14 @@ def _print_rest(placements: list[Placement], plan: Plan) -> None:
     """Print what does not fit into the table: reasons and the summary."""
     pending = _print_reasons(placements)
     placed = len(placements) - pending
-    text = f"{counted(placed, 'pod')} of {len(placements)} placed on {_nodes(placements, plan)}"
-    _print_summary(text, plan, "; moor explain tells why the others are not" if pending else "")
+    if placed and plan.assumption:
+        echo(f"\n{printable(plan.assumption)}")
+    text = f"{counted(placed, 'pod')} of {len(placements)} placed{_nodes(placements, plan)}"
+    if unknown := sum(each.unknown for each in placements):
+        more = f", {unknown:,} unknown; moor explain tells what could not be read"
+    else:
+        more = "; moor explain tells why the others are not" if pending else ""
+    _print_summary(text, plan, more)
 
 
 def _print_stand_ins(stand_ins: list[Placement], plan: Plan, *, is_after_pods: bool) -> None:
@@ -258,14 +273,15 @@ def _print_reasons(placements: list[Placement]) -> int:
     for each in pending:
         name, why = each.stands_for or each.pod, each.message or each.reason
         gets = "would get" if each.stands_for else "gets"
-        echo(f"\n{printable(name)} {gets} no node: {printable(why)}")
+        says = "is not known to get a node" if each.unknown else f"{gets} no node"
+        echo(f"\n{printable(name)} {says}: {printable(why)}")
         for text in each.written:
             echo(printable(f"  (Kubernetes writes {text})"))
     return len(pending)
 
 
 def _print_summary(text: str, plan: Plan, more: str) -> None:
-    if more and not plan.before.nodes:
+    if more and not plan.before.nodes and plan.before.unread.knows("Node"):
         more = ": no nodes are given; --profile adds machines, --on or --live a cluster"
     echo(f"\n{printable(text)}{printable(more)}")
 
@@ -288,7 +304,9 @@ def _order_text(better: BetterOrder, total: int) -> str:
 
 def _nodes(placements: Iterable[Placement], plan: Plan) -> str:
     used = {each.node for each in placements if each.node}
-    return f"{len(used)} of {counted(len(plan.before.nodes), 'node')}"
+    if not plan.before.unread.knows("Node"):
+        return f" on {counted(len(used), 'node')}" if used else ""
+    return f" on {len(used)} of {counted(len(plan.before.nodes), 'node')}"
 
 
 def planned(given: ClusterInput, unused: Sequence[Unused] = ()) -> Plan:

@@ -19,6 +19,7 @@ from moorage.insight.answer.groups import AnsweredPods, grouped, workload_of
 from moorage.insight.messages import full_name
 from moorage.insight.plan.document import decisive
 from moorage.insight.plan.planner import Plan, Result
+from moorage.insight.plan.unknown import is_undecided
 from moorage.insight.reports import (
     CheckedObject,
     FindingLevel,
@@ -65,6 +66,8 @@ def _finding(
     who = f"is one of {answered.title(namespace)} without a node" if is_shared else "gets no node"
     if stands_for(answered.pods[0].pod):
         who = "no pod uses it, and one that does would get no node"
+    if is_undecided(answered.pods[0]):
+        who = "is not known to get a node"
     fixes = answered.answer.fixes
     return ReportFinding(
         rule=NO_NODE,

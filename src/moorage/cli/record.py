@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +25,7 @@ from moorage.insight.history.history import Moment, ObjectKey
 from moorage.insight.history.recording import Header, RecordingWriter
 from moorage.insight.messages import counted
 from moorage.insight.snapshot.redaction import redact
+from moorage.insight.snapshot.unread import Unread
 
 if TYPE_CHECKING:
     from moorage.client.client_factory import RestConfig
@@ -167,6 +168,7 @@ class Recorder:
         self._writer = RecordingWriter()
         self.bytes_written = 0
         self.objects = 0
+        self.unread: Callable[[], Unread] = Unread  # asked when the first change comes
 
     @property
     def is_full(self) -> bool:
@@ -177,13 +179,16 @@ class Recorder:
         """Write the changes of a moment, of which the first is the initial state."""
         values = list(written)
         if not self.bytes_written:
-            self._put(self._writer.begin(Header(self._gates, self._redacts, len(values))))
+            self._put(self._writer.begin(self._header(len(values))))
         for key in removed:
             self._writer.add_removed(moment, key)
         for value in values:
             self._writer.add(moment, redact(value) if self._redacts else value)
         self.objects += len(values)
         self.finish()
+
+    def _header(self, objects: int) -> Header:
+        return Header(self._gates, self._redacts, objects, unread=self.unread().kinds)
 
     def finish(self) -> None:
         """Write pending changes."""
@@ -210,6 +215,7 @@ async def _record(
     async with http_client(access) as client:
         spaces = tuple(dict.fromkeys((namespace, access.namespace)))
         source = ClusterFeed(client, feed, _now, namespaces=spaces)
+        recorder.unread = lambda: source.rights.unread
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(source.run())
             with suppress(TimeoutError):

@@ -22,6 +22,7 @@ from moorage.insight.snapshot.archive import Manifest, read_archive, write_archi
 from moorage.insight.snapshot.pseudonyms import anonymised
 from moorage.insight.snapshot.redaction import redacted
 from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.unread import why_unread
 from moorage.kit.atomic_file import replace_file
 from moorage.sources.errors import UnreadableError
 from moorage.sources.inputs import archive_at
@@ -143,7 +144,6 @@ def _write_page(name: str, snapshot: Snapshot, given: ClusterInput) -> None:
             snapshot,
             given.context,
             title=Path(name).stem,
-            unread=given.unread,
             stages=progress.stage,
         )
     write_text(name, text)
@@ -184,6 +184,8 @@ def _lines(name: str, manifest: Manifest) -> Iterator[str]:
     yield f"{name}: format version {manifest.version}, {counted(objects, 'object')}, " + ", ".join(
         states
     )
+    if manifest.unread:
+        yield f"{name}: unknown, {why_unread(manifest.unread)}"
 
 
 def _rows(manifest: Manifest) -> Iterator[tuple[str, Any]]:

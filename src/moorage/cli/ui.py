@@ -33,6 +33,7 @@ from moorage.cli.server_options import data_dir_option
 from moorage.cli.terminal import say
 from moorage.insight.errors import ArchiveError
 from moorage.insight.plan.refused import with_unscheduled
+from moorage.insight.snapshot.unread import Unread
 from moorage.kit.atomic_file import replace_file
 from moorage.sources.cluster_sources import FileSource
 from moorage.sources.recordings import recording_at
@@ -222,7 +223,6 @@ def static_feed(given: ClusterInput, title: str, source: str, *, is_plan: bool =
             given.context,
             refused=given.refused_objects,
             dropped=given.dropped_fields,
-            unread=given.unread,
             progress=progress,
         )
     feed.explain(causes)
@@ -248,6 +248,7 @@ def recording_feed(sources: Sources) -> Feed | None:
     last = history.last
     context = sources.context._replace(now=last.time)
     feed = Feed(SourceFacts(name, "recording"), context, history=history)
+    feed.unread = Unread(recording.header.unread)
     feed.publish(history.snapshot().objects(), revision=last.revision, time=last.time)
     return feed
 

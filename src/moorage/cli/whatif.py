@@ -10,7 +10,7 @@ import click
 from moorage.cli import CONTEXT
 from moorage.cli.change_options import ChangeValues, RequestedChange, change_options, read_changes
 from moorage.cli.cluster_options import ClusterInput, manifest_cluster_options
-from moorage.cli.errors import DOES_NOT_FIT, FITS
+from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from moorage.cli.output import (
     TABLE_FORMATS,
     Cell,
@@ -78,7 +78,9 @@ def command(given: ClusterInput, changes: ChangeValues, output: str) -> None:
     found = _difference(given, wanted)
     for concern in found.concerns:
         warn(str(concern))
-    _print(found, output)
+    _print(found, output, knows_free=given.unread.knows("ResourceClaim"))
+    if not (found.is_worse or given.unread.knows("Pod")):
+        sys.exit(UNREADABLE)
     sys.exit(given.exit_status(DOES_NOT_FIT if found.is_worse else FITS))
 
 
@@ -100,7 +102,7 @@ def _difference(given: ClusterInput, wanted: list[RequestedChange]) -> Differenc
 # --- printing ---------------------------------------------------------------------------------
 
 
-def _print(found: Difference, output: str) -> None:
+def _print(found: Difference, output: str, *, knows_free: bool) -> None:
     match output:
         case "json" | "yaml":
             print_tree(difference_tree(found), output)
@@ -108,10 +110,10 @@ def _print(found: Difference, output: str) -> None:
             for each in found.pods:
                 echo(printable(f"pod/{each.pod} {each.kind.value}"))
         case _:
-            _print_tables(found, is_wide=output == "wide")
+            _print_tables(found, is_wide=output == "wide", knows_free=knows_free)
 
 
-def _print_tables(found: Difference, *, is_wide: bool) -> None:
+def _print_tables(found: Difference, *, is_wide: bool, knows_free: bool) -> None:
     if found.pods:
         rows = (_wide_row(each) if is_wide else _row(each) for each in found.pods)
         print_table(PODS_WIDE if is_wide else PODS, rows, is_wide=is_wide)
@@ -126,7 +128,7 @@ def _print_tables(found: Difference, *, is_wide: bool) -> None:
         echo("")
     for text in _remarks(found):
         echo(printable(text))
-    echo(_summary(found))
+    echo(_summary(found, knows_free=knows_free))
 
 
 def _row(each: PodChange) -> Row:
@@ -238,11 +240,11 @@ def _remarks(found: Difference) -> Iterator[str]:
         yield f"Taints evict these pods even without the changes: {pods}"
 
 
-def _summary(found: Difference) -> str:
+def _summary(found: Difference, *, knows_free: bool) -> str:
     worse = sum(each.is_worse for each in found.pods)
     free = _change(
         sum(each.free_before for each in found.devices),
         sum(each.free_after for each in found.devices),
     )
     pods = f"{counted(worse, 'pod')} worse off, {len(found.pods) - worse} otherwise different"
-    return f"{pods}, {found.same} the same; free devices: {free}"
+    return f"{pods}, {found.same} the same; free devices: {free if knows_free else 'unknown'}"

@@ -9,6 +9,7 @@ InsightError (a ValueError)
 ├── UnknownObjectError  KIND/NAME of an object that there is not
 ├── ChangeTextError     a text that is no change of this cluster
 ├── UnknownNameError    a change names an object that the cluster does not have
+├── UnreadError         the answer depends on objects that could not be read
 └── UnwritableFixError  a fix changes what an operator sets
 """
 
@@ -18,6 +19,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from moorage.insight.messages import similar_hint
+from moorage.insight.snapshot.unread import UnreadKind, remedy_for, why_unread
 from moorage.kit.errors import MoorageError
 
 
@@ -51,6 +53,14 @@ class ChangeTextError(InsightError):
 
 class TooManyPodsError(InsightError):
     """Controllers want more pods than Moorage creates; the message names the first to exceed it."""
+
+
+class UnreadError(InsightError):
+    """The answer depends on objects that could not be read; the message names a remedy."""
+
+    def __init__(self, hidden: Iterable[UnreadKind], unknown: str) -> None:
+        given = tuple(hidden)
+        super().__init__(f"{why_unread(given)}, so {unknown} is not known: {remedy_for(given)}")
 
 
 class UnwritableFixError(InsightError):

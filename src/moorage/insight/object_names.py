@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from moorage.api.scheduling import PodGroup
-from moorage.insight.errors import UnknownObjectError
+from moorage.insight.errors import UnknownObjectError, UnreadError
 from moorage.insight.fit.replicas import Subject
 from moorage.insight.messages import full_name, listed
 from moorage.insight.snapshot.snapshot import Snapshot
@@ -64,8 +64,13 @@ def parse_object_name(text: str, *, namespace: str) -> ObjectName:
     return ObjectName(KINDS[kind.lower()], namespace, name)
 
 
-def no_such(wanted: ObjectName, everything: Snapshot) -> UnknownObjectError:
-    """Return the error for an object that does not exist, with what may have been meant."""
+def no_such(wanted: ObjectName, everything: Snapshot) -> UnknownObjectError | UnreadError:
+    """Return the error for an object that does not exist, with what may have been meant.
+
+    Where objects of the kind could not be read, whether it exists is unknown.
+    """
+    if hidden := everything.unread.hidden((wanted.kind,), wanted.namespace):
+        return UnreadError(hidden, f"whether {wanted} exists")
     objects: list[Subject | PodGroup] = [*_subjects(everything), *everything.groups]
     for each in objects:
         metadata = each.metadata

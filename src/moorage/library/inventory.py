@@ -9,7 +9,7 @@ from typing import Any, final, overload
 from moorage.insight.devices import ClaimUsage, DeviceState, DeviceUsage
 from moorage.insight.devices.document import claim_tree, counts_tree, device_tree
 from moorage.insight.devices.model import by_node, count_states
-from moorage.insight.errors import UnknownObjectError
+from moorage.insight.errors import UnknownObjectError, UnreadError
 from moorage.insight.expressions.evaluation import (
     InvalidExpression,
     Selected,
@@ -134,6 +134,8 @@ class Devices(Readable, Sequence[Device]):
         """Return the devices that a DeviceClass selects."""
         classes = {each.metadata.name: each for each in self._snapshot.classes}
         if name not in classes:
+            if hidden := self._snapshot.unread.hidden(("DeviceClass",)):
+                raise UnreadError(hidden, f"whether DeviceClass {name} exists")
             raise UnknownObjectError(f"there is no DeviceClass {name}{similar_hint(name, classes)}")
         compiler = compiler_for(self._context.gates, extensions=self._context.extensions)
         return self._selected(selected_by_class(self._snapshot.slices, classes[name], compiler))

@@ -136,13 +136,19 @@ class PendingPod(_Pod):
         """Why the pod gets no node, in one line."""
         return self._placement.reason
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it is unknown if the pod gets a node, because what decides could not be read."""
+        return self._placement.unknown
+
     def explain(self) -> Explanation:
         """Return why the pod gets no node, what would help, and the evidence."""
         (found,) = self._plan._explained([self._pending])
         return found
 
     def __str__(self) -> str:
-        return f"{self._title} gets no node: {self.message or self.reason}"
+        says = "is not known to get a node" if self.is_unknown else "gets no node"
+        return f"{self._title} {says}: {self.message or self.reason}"
 
 
 @final
@@ -244,8 +250,7 @@ class Plan(Readable):
         pods, stand_ins = (
             [each._placement for each in found] for found in (self.pods, self.stand_ins)
         )
-        nodes = len(self._plan.before.nodes)
-        return plain_tree(plan_tree(pods, stand_ins, nodes, self._better))
+        return plain_tree(plan_tree(pods, stand_ins, self._plan.before, self._better))
 
     def _explained(self, pending: Sequence[Pending]) -> tuple[Explanation, ...]:
         given = self._given
@@ -255,7 +260,6 @@ class Plan(Readable):
             given.context,
             refused=given.refused_objects,
             dropped=given.dropped_fields,
-            unread=given.unread,
             effort=DiagnosisTimeLimit(time.monotonic).effort,
         )
         return tuple(
@@ -287,7 +291,7 @@ def _row(pod: PlacedPod | PendingPod) -> tuple[str, str, str]:
     name = pod.stands_for or pod.full_name
     if isinstance(pod, PlacedPod):
         return name, pod.node, ", ".join(pod.devices)
-    return name, "<none>", pod.message or pod.reason
+    return name, "<unknown>" if pod.is_unknown else "<none>", pod.message or pod.reason
 
 
 @final

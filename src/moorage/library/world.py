@@ -10,7 +10,7 @@ from typing import Any
 from moorage.api.apps import DaemonSet
 from moorage.hardware.attributes import NumaNodeForm
 from moorage.insight.devices import ClaimUsage, DeviceUsage, usage_in
-from moorage.insight.errors import ChangeTextError, UnknownObjectError
+from moorage.insight.errors import ChangeTextError, UnknownObjectError, UnreadError
 from moorage.insight.fit import REPLICAS_MAX, fit
 from moorage.insight.messages import Concern, natural_order, titled
 from moorage.insight.object_names import find_subject, only_subject
@@ -70,6 +70,12 @@ class World(Readable):
     def warnings(self) -> tuple[str, ...]:
         """Suspicious objects, and what they mean for the answers."""
         return tuple(map(str, self._given.warnings))
+
+    @property
+    def unread(self) -> dict[str, tuple[str, ...]]:
+        """The resources that could not all be read, and the namespaces in which they were."""
+        unread = self._given.everything.unread
+        return {each.resource: each.namespaces for each in unread.kinds}
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -181,12 +187,17 @@ class World(Readable):
         given = self._given
         everything = given.everything
         found = sorted(usage_in(everything, given.context).devices, key=_names_in_order)
+        if not found and (hidden := everything.unread.hidden(("ResourceSlice",))):
+            raise UnreadError(hidden, "which devices there are")
         return Devices(found, everything, given.context)
 
     def claims(self, namespace: str | None = None) -> Claims:
         """Return all claims, or those of one namespace: their devices, nodes and consumers."""
-        found = usage_in(self._given.everything, self._given.context).claims
-        chosen = (each for each in found if namespace in (None, each.id.namespace))
+        everything = self._given.everything
+        found = usage_in(everything, self._given.context).claims
+        chosen = [each for each in found if namespace in (None, each.id.namespace)]
+        if not chosen and (hidden := everything.unread.hidden(("ResourceClaim",), namespace or "")):
+            raise UnreadError(hidden, "which claims there are")
         return Claims(sorted(chosen, key=_names_in_order))
 
     # --- the whole ----------------------------------------------------------------------------

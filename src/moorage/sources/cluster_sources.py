@@ -15,6 +15,7 @@ from moorage.hardware.attributes import NumaNodeForm
 from moorage.hardware.catalogue import Catalogue
 from moorage.insight.messages import Concern, listed
 from moorage.insight.snapshot.archive import Archive
+from moorage.insight.snapshot.unread import UnreadKind
 from moorage.sources.errors import NoManifestsError, UnreadableError
 from moorage.sources.inputs import (
     DocumentPart,
@@ -31,7 +32,7 @@ class Taker(Protocol):
 
     on_object: Callable[[str], None]  # called with the source of each object
     unreadable: list[str]
-    unread: dict[str, tuple[str, ...]]  # kinds that may be read in these namespaces only
+    unread: list[UnreadKind]
 
     @property
     def item_reader(self) -> ItemReader:
@@ -120,6 +121,7 @@ class _FileReading:
             for part in source.parts(self._skipped, self._files.at):
                 if isinstance(part.content, RecordedMoment):
                     self._has_recordings = True
+                    self._intake.unread += part.content.recording.header.unread
                     self._intake.add_concerns(_recording_concerns(part.name, part.content))
                 self._give_part(part)
         except NoManifestsError as error:
@@ -130,6 +132,7 @@ class _FileReading:
     def _give_part(self, part: DocumentPart) -> None:
         intake = self._intake
         if isinstance(part.content, Archive):
+            intake.unread += part.content.manifest.unread
             intake.add_concerns(_concerns(part.name, part.content, intake))
         skipped_before, found = len(self._skipped), False
         try:

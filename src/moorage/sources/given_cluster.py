@@ -36,7 +36,6 @@ class GivenCluster(Struct, frozen=True):
     documents: tuple[WrittenDocument, ...] = ()  # of the manifests
     refused_objects: tuple[RefusedObject, ...] = ()
     dropped_fields: tuple[DroppedFields, ...] = ()
-    unread: dict[str, tuple[str, ...]] = {}  # kinds that may be read in these namespaces only
 
     @property
     def everything(self) -> Snapshot:
@@ -60,7 +59,7 @@ def read_given(
     added = give_all(manifests, builder, on_object)
     of_manifests, overlaid = overlay(of_cluster, added.snapshot())
     everything = of_cluster.with_objects(of_manifests.objects())
-    inconsistent = check_consistency(everything, base.unread)
+    inconsistent = check_consistency(everything)
     warnings = (*base.concerns(), *added.concerns(), *overlaid, *inconsistent)
     return GivenCluster(
         cluster=of_cluster,
@@ -73,5 +72,4 @@ def read_given(
         documents=tuple(added.written()),
         refused_objects=(*base.refused_objects, *added.refused_objects),
         dropped_fields=(*base.dropped_fields, *added.dropped_fields),
-        unread=base.unread,
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from moorage.insight.answer.answer import answers
-from moorage.insight.answer.finding import Answer, Unread
+from moorage.insight.answer.finding import Answer
 from moorage.insight.explain.pods import DiagnosisTimeLimit, Explanation
 from moorage.insight.plan.planner import Plan, Progress, unwatched
 from moorage.insight.snapshot.written_objects import DroppedFields, RefusedObject
@@ -40,7 +40,6 @@ def find_causes(
     *,
     refused: Sequence[RefusedObject] = (),
     dropped: Sequence[DroppedFields] = (),
-    unread: Unread | None = None,
     progress: Progress = unwatched,
 ) -> dict[PodKey, Cause]:
     """Return the cause of each pending pod, in bounded time.
@@ -48,9 +47,7 @@ def find_causes(
     When time runs out, the remaining pods keep the scheduler's reason as their cause.
     """
     found = first_causes(plan)
-    for each in find_answers(
-        plan, context, refused=refused, dropped=dropped, unread=unread, progress=progress
-    ):
+    for each in find_answers(plan, context, refused=refused, dropped=dropped, progress=progress):
         found |= each.causes
     return found
 
@@ -75,7 +72,6 @@ def find_answers(
     *,
     refused: Sequence[RefusedObject] = (),
     dropped: Sequence[DroppedFields] = (),
-    unread: Unread | None = None,
     progress: Progress = unwatched,
 ) -> Iterator[AnsweredPods]:
     """Yield why pods wait, in bounded time."""
@@ -86,7 +82,6 @@ def find_answers(
         context,
         refused=refused,
         dropped=dropped,
-        unread=unread,
         effort=DiagnosisTimeLimit(time.monotonic).effort,
         progress=progress,
     )

@@ -35,6 +35,7 @@ STATES: Final = {
     DeviceState.TAINTED: 4,
     DeviceState.UNUSABLE: 5,
     DeviceState.MISSING: 6,
+    DeviceState.UNKNOWN: 7,
 }
 WHOLE: Final = 1000
 ClaimRow = Callable[[ClaimId], int]

@@ -14,6 +14,7 @@ from moorage.api.timestamp import Timestamp
 from moorage.insight.history import Change, History
 from moorage.insight.plan.planner import Plan
 from moorage.insight.snapshot.snapshot import FIELDS, key_of
+from moorage.insight.snapshot.unread import NOTHING_UNREAD
 from moorage.validation.strategy import Context
 from moorage.web.owner_rows import PodKey
 from moorage.web.pending import Cause
@@ -54,6 +55,7 @@ class Feed:
         self._now = now
         self.history = history
         self.plan = plan
+        self.unread = NOTHING_UNREAD if plan is None else plan.before.unread
         self.objects: dict[ObjectKey, Any] = {}
         self.revision = 0
         self.time = context.now

@@ -348,7 +348,7 @@ class Page(Generic[U]):
             "readOnly": True,
             "version": __version__,
             "profiles": list(Catalogue().names),
-            "forbidden": rights.forbidden,
+            "forbidden": rights.forbidden or self.feed.unread.resources,
             "whatIf": True,
             "now": str(self.feed.context.now),
         }

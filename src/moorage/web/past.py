@@ -116,7 +116,7 @@ class Past:
             snapshot = self._visible(self._history().snapshot(point.revision))
             context = self._feed.context._replace(now=point.time)
             if self._scene is None:
-                self._scene = Scene(context, snapshot.objects())
+                self._scene = Scene(context, snapshot.objects(), snapshot.unread)
             scene = self._scene
             scene.move_to(snapshot)
             found = ShownMoment(
@@ -138,7 +138,9 @@ class Past:
             return self._scene.copy()
 
     def _visible(self, snapshot: Snapshot) -> Snapshot:
-        return Snapshot.of(self._rights.visible(snapshot.objects()))
+        return Snapshot.of(
+            self._rights.visible(snapshot.objects()), self._rights.unread or self._feed.unread
+        )
 
 
 def _thinned(points: tuple[Point, ...]) -> Iterable[Point]:

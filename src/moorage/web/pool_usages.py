@@ -17,6 +17,7 @@ from moorage.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim,
 from moorage.insight.devices import DeviceUsage, devices_in
 from moorage.insight.devices.changed_pools import only_pools, pool_of, pools_of, selects_nodes
 from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.unread import NOTHING_UNREAD, Unread
 from moorage.validation.strategy import Context
 
 ClaimKey = tuple[str, str]
@@ -33,8 +34,8 @@ class Evaluated(NamedTuple):
 class PoolUsages:
     """The devices of a cluster with their states, by pool."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, unread: Unread = NOTHING_UNREAD) -> None:
+        self._context, self._unread = context, unread
         self.nodes: dict[str, Node] = {}
         self._classes: dict[str, DeviceClass] = {}
         self._rules: dict[str, DeviceTaintRule] = {}
@@ -48,7 +49,7 @@ class PoolUsages:
 
     def copy(self) -> PoolUsages:
         """Return a copy."""
-        found = PoolUsages(self._context)
+        found = PoolUsages(self._context, self._unread)
         found.nodes, found._classes, found._rules = (
             dict(self.nodes),
             dict(self._classes),
@@ -153,6 +154,7 @@ class PoolUsages:
             taint_rules=tuple(self._rules.values()),
             slices=tuple(slices),
             claims=tuple(claims[key] for key in sorted(claims)),
+            unread=self._unread,
         )
         return only_pools(part, pools)
 

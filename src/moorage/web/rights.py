@@ -10,8 +10,10 @@ from msgspec import Struct
 from moorage.api.catalogue import KINDS
 from moorage.api.core.namespace import Event
 from moorage.insight.snapshot.snapshot import FIELDS
+from moorage.insight.snapshot.unread import Obstacle, Unread, UnreadKind
 
 _PLURALS: Final = {kind.name: kind.plural for kind in KINDS if kind.struct in {*FIELDS, Event}}
+_SHOWN: Final = {struct.__name__ for struct in FIELDS}
 
 
 class Rights(Struct, frozen=True):
@@ -38,6 +40,17 @@ class Rights(Struct, frozen=True):
     @property
     def _by_kind(self) -> Mapping[str, frozenset[str]]:
         return dict(self.namespaces)
+
+    @property
+    def unread(self) -> Unread:
+        """What the viewer may not see, as what could not be read."""
+        return Unread(
+            tuple(
+                UnreadKind(kind, Obstacle.FORBIDDEN, tuple(sorted(spaces)))
+                for kind, spaces in self.namespaces
+                if kind in _SHOWN
+            )
+        )
 
     @property
     def forbidden(self) -> list[str]:

@@ -14,6 +14,7 @@ from moorage.api.core.pod import Pod
 from moorage.api.resource.v1 import ResourceClaim
 from moorage.insight.devices.model import ClaimId
 from moorage.insight.snapshot.snapshot import FIELDS, Snapshot, key_of
+from moorage.insight.snapshot.unread import NOTHING_UNREAD, Unread
 from moorage.validation.strategy import Context
 from moorage.web.columns import Strings
 from moorage.web.device_rows import DeviceRows
@@ -29,10 +30,15 @@ STRINGS_SPARE: Final = 20_000  # strings that are no longer used
 class Scene:
     """The objects of a cluster, and its fleet."""
 
-    def __init__(self, context: Context, objects: Iterable[Any] = ()) -> None:
-        self.context = context
+    def __init__(
+        self,
+        context: Context,
+        objects: Iterable[Any] = (),
+        unread: Unread = NOTHING_UNREAD,
+    ) -> None:
+        self.context, self._unread = context, unread
         self._objects: dict[ObjectKey, Any] = {}
-        self._usages = PoolUsages(context)
+        self._usages = PoolUsages(context, unread)
         self._waiting: dict[PodKey, Pod] = {}
         self._causes: Mapping[PodKey, Cause] = {}
         self._groups: tuple[Group, ...] = ()
@@ -48,7 +54,7 @@ class Scene:
 
     def copy(self) -> Scene:
         """Return an independent copy."""
-        found = Scene(self.context)
+        found = Scene(self.context, unread=self._unread)
         found._objects, found._usages = dict(self._objects), self._usages.copy()
         found._waiting, found._causes = dict(self._waiting), self._causes
         found._groups, found._snapshot = self._groups, self._snapshot
@@ -63,7 +69,7 @@ class Scene:
     def snapshot(self) -> Snapshot:
         """All objects."""
         if self._snapshot is None:
-            self._snapshot = Snapshot.of(self._objects.values())
+            self._snapshot = Snapshot.of(self._objects.values(), self._unread)
         return self._snapshot
 
     @property

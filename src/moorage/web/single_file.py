@@ -18,7 +18,6 @@ from typing import Any, Final
 import msgspec
 
 from moorage import __version__
-from moorage.insight.answer.finding import Unread
 from moorage.insight.plan.planner import Plan, Progress, unwatched
 from moorage.insight.plan.refused import with_unscheduled
 from moorage.insight.snapshot.snapshot import Snapshot
@@ -59,7 +58,6 @@ def single_page(
     *,
     title: str,
     plan: Plan | None = None,
-    unread: Unread | None = None,
     stages: Stages = unstaged,
 ) -> str:
     """Return the page of a snapshot; with a plan, it explains pending pods."""
@@ -67,8 +65,8 @@ def single_page(
         plan = with_unscheduled(bounded_plan(snapshot, context, stages("pods planned")))
         snapshot = plan.before
     stages("reading the states of devices")(0, 0)
-    scene = Scene(context, snapshot.objects())
-    causes, answered = _explained(plan, context, unread, stages("pods explained"))
+    scene = Scene(context, snapshot.objects(), snapshot.unread)
+    causes, answered = _explained(plan, context, stages("pods explained"))
     scene.explain(causes)
     fleet = scene.fleet(1, str(context.now))
     rows = scene.rows
@@ -84,7 +82,7 @@ def single_page(
         "readOnly": True,
         "version": __version__,
         "profiles": [],
-        "forbidden": [],
+        "forbidden": snapshot.unread.resources,
         "whatIf": False,
         "now": str(context.now),
     }
@@ -93,7 +91,7 @@ def single_page(
 
 
 def _explained(
-    plan: Plan, context: Context, unread: Unread | None, progress: Progress
+    plan: Plan, context: Context, progress: Progress
 ) -> tuple[dict[PodKey, Cause], dict[PodKey, AnsweredPods]]:
     """Return the causes of all pending pods, and answers: for each cause, and for some more pods.
 
@@ -102,7 +100,7 @@ def _explained(
     causes, total, done = first_causes(plan), len(plan.pending), 0
     answered: dict[PodKey, AnsweredPods] = {}
     seen: set[str] = set()
-    for each in find_answers(plan, context, unread=unread):
+    for each in find_answers(plan, context):
         done += len(each.pods)
         progress(done, total)
         causes |= each.causes

@@ -219,10 +219,11 @@ class View:
         self._follower.taken()
         feed, context = self._feed, self._feed.context
         objects = list(self._rights.visible(feed.objects.values()))
+        unread = self._rights.unread or feed.unread
         revision, time_text, causes = feed.revision, str(feed.time), feed.causes
 
         def make() -> tuple[Scene, Fleet]:
-            scene = Scene(context, objects)
+            scene = Scene(context, objects, unread)
             scene.explain(causes)
             return scene, scene.fleet(revision, time_text)
 

@@ -44,7 +44,6 @@ from moorage.insight.answer.finding import (
     FixRank,
     Proposal,
     Surroundings,
-    Unread,
     one_line,
 )
 from moorage.insight.answer.holders import wait_fixes
@@ -99,11 +98,11 @@ PRECONDITIONS: Final[tuple[tuple[Callable[[Case], Iterator[Finding]], CauseKind]
     (ending_namespace, CauseKind.NAMESPACE_ENDS),
     (missing_priority, CauseKind.MISSING_REFERENCE),
     (quota_findings, CauseKind.QUOTA),
-    (unread_findings, CauseKind.UNREADABLE),
     (missing_claims, CauseKind.MISSING_CLAIM),
     (claims_being_deleted, CauseKind.CLAIM_DELETED),
     (missing_classes, CauseKind.MISSING_CLASS),
     (unknown_runtime_class, CauseKind.MISSING_REFERENCE),
+    (unread_findings, CauseKind.UNREADABLE),
     (volumes, CauseKind.VOLUME),
     (full_claims, CauseKind.CLAIM_FULL),
     (failed_bindings, CauseKind.BINDING_FAILED),
@@ -172,12 +171,11 @@ def answers(
     *,
     refused: Sequence[RefusedObject] = (),
     dropped: Sequence[DroppedFields] = (),
-    unread: Unread | None = None,
     effort: Callable[[], Effort] = lambda: EFFORT,
     progress: Progress = unwatched,
 ) -> Iterator[tuple[list[Pending], Explanation, Answer]]:
     """Yield the answers for all pods; those that are alike share one."""
-    around = Surroundings(plan, context, refused, dropped, effort, unread)
+    around = Surroundings(plan, context, refused, dropped, effort)
     for group in _alike(plan, pending):
         try:
             with nullcontext() if plan.limit is None else plan.limit.limited(plan.cluster):
@@ -265,8 +263,8 @@ def _findings(case: Case) -> Iterator[Finding]:
     found: list[Finding] = []
     for find, kind in PRECONDITIONS:
         found += of_kind(kind, _guarded(case, islice(find(case), FINDINGS_MAX)))
-        if found and find in (refused_pod, unscheduled):
-            break  # Such a pod waits for nothing else yet.
+        if found and find in (refused_pod, unscheduled, unread_findings):
+            break  # Such a pod waits for nothing else yet, or what else it waits for is unknown.
     if found:
         yield from found
         return

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import Final
@@ -38,7 +38,6 @@ from moorage.insight.snapshot.written_objects import DroppedFields, RefusedObjec
 from moorage.scheduler.cluster import Cluster
 from moorage.validation.strategy import Context
 
-Unread = Mapping[str, tuple[str, ...]]  # kinds that could not be read, but in these namespaces
 VERDICTS_TRIED_MAX: Final = 6
 NODES_TRIED_MAX: Final = 16  # of each verdict, before other nodes
 CLAUSE_LENGTH_MIN: Final = 40
@@ -110,18 +109,16 @@ class Surroundings:
         refused: Sequence[RefusedObject] = (),
         dropped: Sequence[DroppedFields] = (),
         effort: Callable[[], Effort] = lambda: EFFORT,
-        unread: Unread | None = None,
     ) -> None:
         self.plan, self.context, self.effort = plan, context, effort
         self.refused, self.dropped = refused, dropped
-        self.unread: Unread = unread or {}
         self.stage = Stage(plan, context)
         self.devices_of_class: dict[str, list[PublishedDevice]] = {}  # as far as asked for
         self._passing: dict[str, frozenset[int]] = {}
 
     def changed(self, plan: Plan) -> Surroundings:
         """Return the same for a plan of changed objects; slices are never changed."""
-        other = Surroundings(plan, self.context, effort=self.effort, unread=self.unread)
+        other = Surroundings(plan, self.context, effort=self.effort)
         other.__dict__ |= {"fleet": self.fleet, "compiler": self.compiler}
         other._passing = self._passing
         return other
@@ -168,7 +165,7 @@ class Case:
         self.context = around.context
         self.refused, self.dropped = around.refused, around.dropped
         self.devices_of_class = around.devices_of_class
-        self.over_quota, self.unread = around.plan.over_quota, around.unread
+        self.over_quota, self.unread = around.plan.over_quota, self.snapshot.unread
         self.effort = around.effort()  # for all that is tried after the explanation
         self.nearest_nodes = _nearest_nodes(explanation)
         self.rehearsal = Rehearsal(around.stage, self.pod, self.nearest_nodes)

@@ -48,6 +48,7 @@ def only_pools(snapshot: Snapshot, pools: Set[PoolId]) -> Snapshot:
             for claim in snapshot.claims
             if not pools.isdisjoint(pools_of(claim))
         ),
+        unread=snapshot.unread,
     )
 
 

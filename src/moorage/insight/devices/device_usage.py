@@ -27,6 +27,7 @@ from moorage.insight.devices.model import (
     UnavailableReason,
 )
 from moorage.insight.devices.node_selection import NodeIndex, NodeSelection, node_selection_of
+from moorage.insight.snapshot.unread import NOTHING_UNREAD, Unread, why_unread
 
 HolderIndex = Mapping[DeviceName, list[Holder]]
 # Permanent obstacles of a device, as text.
@@ -51,7 +52,10 @@ class DeviceUsages:
         holders: HolderIndex,
         features: Features,
         rules: TaintRules,
+        unread: Unread = NOTHING_UNREAD,
     ) -> None:
+        self._hidden_claims = unread.hidden(("ResourceClaim",))
+        self._hidden_slices = unread.hidden(("ResourceSlice",))
         self._plain = {slice_.metadata.name: slice_ for slice_ in slices}
         self.nodes = NodeIndex(nodes)
         self._ledger = ledger
@@ -119,9 +123,13 @@ class DeviceUsages:
         owners = tuple(holder for holder in holders if not holder.is_admin)
         rooms = tuple(_rooms(device, owners)) if self.features.consumable_capacity else ()
         reasons = (*reasons, *self._taint_reasons(marks))
+        state = self._state(owners, rooms, reasons, device, is_open=is_open)
+        if state is DeviceState.FREE and self._hidden_claims:
+            state = DeviceState.UNKNOWN
+            reasons = (*reasons, UnavailableReason(state, why_unread(self._hidden_claims)))
         return DeviceUsage(
             id=device_id,
-            state=self._state(owners, rooms, reasons, device, is_open=is_open),
+            state=state,
             is_open=is_open,
             node_selection=node_selection_of(device, slice_),
             slice_name=slice_.metadata.name,
@@ -196,16 +204,19 @@ class DeviceUsages:
     def _missing(self, device_id: DeviceName) -> DeviceUsage:
         found = self._holders[device_id]
         owners = tuple(holder for holder in found if not holder.is_admin)
+        state, why = DeviceState.MISSING, "no slice has it"
+        if self._hidden_slices:
+            state, why = DeviceState.UNKNOWN, why_unread(self._hidden_slices)
         return DeviceUsage(
             id=device_id,
-            state=DeviceState.MISSING,
+            state=state,
             is_open=False,
             node_selection=NodeSelection(),
             slice_name="",
             device=Device(name=device_id.device),
             holders=owners,
             admins=tuple(holder for holder in found if holder.is_admin),
-            reasons=(UnavailableReason(DeviceState.MISSING, "no slice has it"),),
+            reasons=(UnavailableReason(state, why),),
             conflict=self._conflict(owners, ()),
         )
 

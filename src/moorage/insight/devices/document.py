@@ -16,6 +16,7 @@ from moorage.insight.devices.model import (
     Holder,
     StateCounts,
     UnavailableReason,
+    shown_states,
 )
 
 
@@ -29,7 +30,7 @@ def device_tree(holding: DeviceUsage) -> dict[str, Any]:
         "nodes": _nodes_tree(holding),
         "slice": holding.slice_name,
         "state": holding.state.value,
-        "open": holding.is_open,
+        "open": None if holding.state is DeviceState.UNKNOWN else holding.is_open,
         "holders": [_holder_tree(holder) for holder in holding.holders],
     }
     optional = {
@@ -91,7 +92,8 @@ def _reason_tree(reason: UnavailableReason) -> dict[str, Any]:
 
 def counts_tree(counts: StateCounts) -> dict[str, int]:
     """Return the number of devices, in all and in each state."""
-    return {"total": counts.total, **{state.value: counts.of(state) for state in DeviceState}}
+    shown = shown_states((counts,))
+    return {"total": counts.total, **{state.value: counts.of(state) for state in shown}}
 
 
 def claim_tree(claim: ClaimUsage) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class DeviceState(StrEnum):
     TAINTED = "tainted"
     UNUSABLE = "unusable"  # no claim gets it, whatever is freed
     MISSING = "missing"  # allocated, but not published
+    UNKNOWN = "unknown"  # claims, or slices, could not be read: it may be allocated, or published
 
 
 class ClaimId(NamedTuple):
@@ -142,7 +143,7 @@ class HeldDevice(Struct, frozen=True):
     id: DeviceName
     request: str
     node: str  # "" if it is not one node
-    is_published: bool
+    is_published: bool | None  # None: unknown, because slices could not be read
     is_admin: bool = False
     share_id: str = ""
     consumed: tuple[tuple[str, Quantity], ...] = ()
@@ -187,6 +188,12 @@ class StateCounts(NamedTuple):
     def of(self, state: DeviceState) -> int:
         """Return how many devices are in a state."""
         return self.states[state]
+
+
+def shown_states(counts: Iterable[StateCounts]) -> tuple[DeviceState, ...]:
+    """Return the states to show: unknown only if a device is in that state."""
+    has_unknown = any(each.of(DeviceState.UNKNOWN) for each in counts)
+    return tuple(each for each in DeviceState if has_unknown or each is not DeviceState.UNKNOWN)
 
 
 def by_node(holding: DeviceUsage) -> CountKey:

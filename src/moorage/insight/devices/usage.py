@@ -31,7 +31,6 @@ from moorage.insight.devices.model import (
     ClaimUsage,
     ClusterUsage,
     Consumer,
-    DeviceState,
     DeviceUsage,
     HeldDevice,
     Holder,
@@ -114,6 +113,7 @@ def _book_of(
         holders=_holder_index(snapshot.claims),
         features=features,
         rules=rules,
+        unread=snapshot.unread,
     )
 
 
@@ -167,7 +167,9 @@ class ClaimUsages:
         for result in allocation.devices.results:
             device_id = _device_of(result)
             known = self._devices.get(device_id)
-            is_published = known is not None and known.state is not DeviceState.MISSING
+            is_published: bool | None = known is not None and bool(known.slice_name)
+            if not is_published and not self._snapshot.unread.knows("ResourceSlice"):
+                is_published = None
             yield HeldDevice(
                 id=device_id,
                 request=result.request,

@@ -49,6 +49,7 @@ from moorage.insight.messages import counted, full_name, listed
 from moorage.insight.plan.decisions import is_full_claim
 from moorage.insight.plan.planner import QUOTA, Plan, Progress, new_names
 from moorage.insight.plan.refused import IDLE, REFUSED
+from moorage.insight.plan.unknown import is_undecided
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.kit.similar_names import nearest
 from moorage.scheduler.cluster import Cluster
@@ -93,6 +94,8 @@ def explain(
     `effort` is called before each diagnosis, and once before nodes are grouped.
     """
     cluster, pod = plan.cluster, pending.pod
+    if is_undecided(pending):
+        return Explanation(pending)
     if full_name(pod) in plan.over_quota or is_full_claim(pending):
         return Explanation(pending, pending.reason, _written(plan, pending))
     ready = attempt(cluster, pod)

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moorage.claims.pod_claims import ClaimFeatures
+from moorage.insight.errors import UnreadError
 from moorage.insight.fit.device_supply import DeviceSupply, bound_of, supplies_of
 from moorage.insight.fit.levers import Lever, Runner, changes_of, levers_of
 from moorage.insight.fit.limits import Leftover, Limit, fullness_of, leftovers_of, limits_of
@@ -31,6 +32,7 @@ from moorage.insight.fit.replicas import (
 from moorage.insight.messages import Concern, counted
 from moorage.insight.plan.placements import Placement, placement_of
 from moorage.insight.plan.planner import Plan, Progress, plan_completed, unwatched
+from moorage.insight.plan.unknown import unknown_of
 from moorage.insight.snapshot.completion import complete
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.scheduler.reservation import Reservation
@@ -139,10 +141,12 @@ def fit(
     """Return how many replicas of a subject fit, or why there can be none.
 
     All other pods are planned first. Replicas that have no node yet are among those counted.
+    Raise UnreadError if what decides could not be read.
     """
     model = model_of(subject, snapshot, context)
     if isinstance(model, Concern):
         return model
+    _check_known(model, snapshot)
     completed = complete(snapshot, context)
     asked = asked_of(subject, completed.snapshot)
     planned = plan_completed(completed, context, left_out=asked.waiting)
@@ -150,6 +154,14 @@ def fit(
     found = fitter.fit(model, replicas_max, progress, with_levers=with_levers)
     found = replace(found, wanted=asked.wanted, running=asked.running)
     return Fitted(found, planned.concerns, planned)
+
+
+def _check_known(model: Model, snapshot: Snapshot) -> None:
+    """Raise UnreadError if what decides about replicas could not be read."""
+    if snapshot.unread:
+        found = unknown_of(snapshot.with_objects(model.templates), model.pod)
+        if found is not None:
+            raise UnreadError(found.hidden, f"how many replicas of {model.title} fit")
 
 
 def fit_planned(
@@ -172,6 +184,7 @@ class _Fitter:
         self._cluster = planned.cluster
         self._features = ClaimFeatures.of(context.gates)
         before = planned.before
+        self._assumption = planned.assumption
         self._around = Snapshot(
             composite_groups=before.composite_groups,
             groups=before.groups,
@@ -204,7 +217,7 @@ class _Fitter:
 
     def _shared_room(self, model: Model) -> tuple[int, list[str]]:
         """Return how many pods can still share the model's claims, and notes about that."""
-        notes: list[str] = []
+        notes = [f"{self._assumption}, so fewer may fit"] if self._assumption else []
         if model.group is not None:
             notes.append(f"replicas are placed one by one, not as pod group {model.group} asks")
         room = 10**9

@@ -31,6 +31,7 @@ from moorage.api.timestamp import Timestamp
 from moorage.insight.errors import ArchiveError, UnknownMomentError
 from moorage.insight.history.history import Change, History, Moment, ObjectKey
 from moorage.insight.snapshot.snapshot import FIELDS
+from moorage.insight.snapshot.unread import UnreadKind
 
 MAGIC: Final = b"\x89MOORREC "
 VERSION: Final = 1
@@ -51,6 +52,7 @@ class Header(Struct, frozen=True, rename="camel"):
     redacted: bool
     objects: int  # in the initial state
     extensions: bool = True
+    unread: tuple[UnreadKind, ...] = ()  # what the recorder could not read
 
 
 class _Removed(Struct, frozen=True):

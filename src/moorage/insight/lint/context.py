@@ -45,6 +45,7 @@ from moorage.insight.lint.subjects import (
     pod_part_of,
     selections_of,
 )
+from moorage.insight.snapshot.unread import NOTHING_UNREAD, Unread
 from moorage.validation.strategy import Context
 
 Indices = frozenset[int]  # of devices
@@ -82,7 +83,9 @@ class LintContext:
         classes: Iterable[DeviceClass],
         compiler: DeviceCompiler,
         objects: ObjectIndex | None = None,
+        unread: Unread = NOTHING_UNREAD,
     ) -> None:
+        self.unread = unread
         self.devices = fleet
         self.classes = {class_.metadata.name: class_ for class_ in classes}
         self.compiler = compiler

@@ -7,6 +7,7 @@ objects ─ LintContext: devices, classes, results of expressions, and the other
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from moorage.api.field_path import Place, render
@@ -21,6 +22,7 @@ from moorage.insight.lint import (
 from moorage.insight.lint.context import LintContext
 from moorage.insight.lint.rule import (
     ANYTHING,
+    NEEDED_KINDS,
     SURROUNDING_KINDS,
     Case,
     Kinds,
@@ -30,6 +32,7 @@ from moorage.insight.lint.rule import (
     Severity,
 )
 from moorage.insight.lint.subjects import LintObject
+from moorage.insight.snapshot.unread import UnreadKind
 
 KINDS: Kinds = ANYTHING | SURROUNDING_KINDS
 
@@ -68,7 +71,9 @@ def rules_that_run(context: LintContext, *, disabled: Collection[str] = ()) -> t
 
 def lacking(subjects: Iterable[LintObject], context: LintContext) -> tuple[Rule, ...]:
     """Return the rules about these objects whose needs are not met."""
-    kinds = {subject.kind.name for subject in subjects}
+    given = tuple(subjects)
+    kinds = {subject.kind.name for subject in given}
+    unread = tuple(rule for rule, _ in hindered(given, context))
     has = _present(context)
     # If no object refers to any, nothing is lost.
     unwanted = {
@@ -80,8 +85,30 @@ def lacking(subjects: Iterable[LintObject], context: LintContext) -> tuple[Rule,
     return tuple(
         rule
         for rule in RULES
-        if not has[rule.needs] and rule.about & kinds and not unwanted.get(rule.needs, False)
+        if rule in unread
+        or (not has[rule.needs] and rule.about & kinds and not unwanted.get(rule.needs, False))
     )
+
+
+def hindered(
+    subjects: Iterable[LintObject], context: LintContext
+) -> Iterator[tuple[Rule, UnreadKind]]:
+    """Yield the rules that some objects go without, and what could not be read for them."""
+    spaces = {(each.kind.name, each.value.metadata.namespace) for each in subjects}
+    for rule in RULES if context.unread else ():
+        found = (
+            hidden
+            for kind, space in spaces
+            if kind in rule.about
+            for hidden in _hidden(rule, space, context)
+        )
+        yield from ((rule, hidden) for hidden in islice(found, 1))
+
+
+def _hidden(rule: Rule, namespace: str, context: LintContext) -> tuple[UnreadKind, ...]:
+    """Return what a rule needs about an object in a namespace and could not be read."""
+    kind = NEEDED_KINDS.get(rule.needs)
+    return () if kind is None else context.unread.hidden((kind,), namespace)
 
 
 def _present(context: LintContext) -> dict[Needs, bool]:
@@ -120,7 +147,10 @@ def _lint_one(subject: LintObject, context: LintContext, rules: tuple[Rule, ...]
 
 
 def _findings(case: Case, rules: tuple[Rule, ...]) -> Iterator[Finding]:
+    namespace = case.subject.value.metadata.namespace
     for rule in rules:
+        if case.context.unread and _hidden(rule, namespace, case.context):
+            continue
         for oddity in dict.fromkeys(_oddities(case, rule)):
             yield _finding(rule, case.subject, oddity)
 

@@ -142,6 +142,8 @@ def unknown_group(part: PodPart, case: Case) -> Iterator[Oddity]:
 def gang_too_small(case: Case) -> Iterator[Oddity]:
     """A gang that needs more pods than are given."""
     group = case.subject.value
+    if not case.context.unread.knows("Pod", group.metadata.namespace):
+        return
     gang = group.spec.scheduling_policy.gang
     pods = case.context.objects.members[key_of(group.metadata)]
     if gang is not None and 0 < pods < gang.min_count:

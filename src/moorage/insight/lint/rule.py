@@ -49,6 +49,17 @@ class Needs(Enum):
     GROUPS = "pod groups"
 
 
+NEEDED_KINDS: Final = {
+    Needs.CLASSES: "DeviceClass",
+    Needs.DEVICES: "ResourceSlice",
+    Needs.NODES: "Node",
+    Needs.NAMESPACES: "Namespace",
+    Needs.CLAIMS: "ResourceClaim",
+    Needs.TEMPLATES: "ResourceClaimTemplate",
+    Needs.GROUPS: "PodGroup",
+}
+
+
 class Oddity(NamedTuple):
     """A finding: its place, the problem, and the remedy."""
 

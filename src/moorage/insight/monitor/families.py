@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from moorage.insight.devices import ClaimState, DeviceState
-from moorage.insight.devices.model import StateCounts
+from moorage.insight.devices.model import StateCounts, shown_states
 from moorage.insight.messages import natural_order
 from moorage.insight.monitor.figures import Figures, RequestRoom
 from moorage.kit.metrics import Family, Gauge, Labels, number_text
@@ -81,6 +81,12 @@ class MonitorFamilies:
             "Label values that are counted as `<other>` or, for shapes, left out, by label.",
             ("label",),
             self._folded,
+        )
+        yield Gauge(
+            "moorage_unread_resources",
+            "Resources of which some could not be read: what depends on all of them is left out.",
+            ("resource",),
+            lambda: {(each,): 1 for each in self._look().unread},
         )
 
     # --- devices ------------------------------------------------------------------------------
@@ -216,7 +222,7 @@ def folded(counts: Mapping[Labels, float], place: int, most: int) -> Counts:
 
 
 def _by_state(counts: StateCounts) -> Iterator[tuple[str, int]]:
-    return ((str(state), counts.of(state)) for state in DeviceState)
+    return ((str(state), counts.of(state)) for state in shown_states((counts,)))
 
 
 def _age_s(now: datetime, since: datetime) -> float:

@@ -56,3 +56,4 @@ class Figures(Struct, frozen=True):
     claims: Mapping[ClaimState, tuple[datetime, ...]] = {}  # their creation times, oldest first
     shapes: tuple[ShapeRoom, ...] = ()
     shapes_left_out: int = 0
+    unread: tuple[str, ...] = ()  # resources of which some could not be read

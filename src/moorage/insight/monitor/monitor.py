@@ -49,6 +49,7 @@ from moorage.scheduler.reservation import Reservation
 from moorage.validation.strategy import Context
 
 SELECTED_NODES: Final = "<selector>"
+_DECIDES_ABOUT_ROOM = ("Node", "ResourceSlice", "DeviceClass", "ResourceClaim", "Pod")
 SHAPES_MAX: Final = 16
 SHAPE_CLAIMS_MAX: Final = 1000  # to try per shape
 
@@ -102,7 +103,8 @@ class Monitor:
         return Snapshot.of(value for _, value in prepared.values())
 
     def figures_of(self, snapshot: Snapshot, context: Context) -> Figures:
-        """Return the figures of a snapshot."""
+        """Return the figures of a snapshot: none of what could not all be read."""
+        known = snapshot.unread.knows
         devices = self._devices(snapshot, context)
         selections = self._selections(snapshot)
         planned = plan(snapshot, context, limit=self._limit())
@@ -111,15 +113,20 @@ class Monitor:
         )
         shapes = (*self._declared, *common)
         return Figures(
-            devices=count_states(devices, _by_node),
-            classes=_by_class(devices, selections),
+            devices=count_states(devices, _by_node) if known("ResourceSlice") else {},
+            classes=_by_class(devices, selections) if known("ResourceSlice") else {},
             invalid_classes=frozenset(
                 name for name, found in selections.items() if isinstance(found, InvalidExpression)
             ),
             waiting=tuple(_waiting(planned, context, self._effort)),
-            claims=_claims(snapshot, context.now.instant),
-            shapes=room_for(shapes, planned, context, claims_max=self._claims_max),
+            claims=_claims(snapshot, context.now.instant) if known("ResourceClaim") else {},
+            shapes=(
+                ()
+                if snapshot.unread.hidden(_DECIDES_ABOUT_ROOM)
+                else room_for(shapes, planned, context, claims_max=self._claims_max)
+            ),
             shapes_left_out=left_out,
+            unread=tuple(each.resource for each in snapshot.unread.kinds),
         )
 
     def _devices(self, snapshot: Snapshot, context: Context) -> tuple[DeviceUsage, ...]:

@@ -8,12 +8,14 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from moorage.insight.errors import UnreadError
 from moorage.insight.explain.pods import kubernetes_writes
 from moorage.insight.messages import counted
 from moorage.insight.plan.arrival_orders import BetterOrder
 from moorage.insight.plan.placements import Placement, chosen_results, placement_of
 from moorage.insight.plan.planner import Plan, Result
 from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.unread import unread_tree
 from moorage.scheduler.scheduling_cycle import Pending
 
 T = TypeVar("T")
@@ -29,7 +31,7 @@ def shown_results(plan: Plan, manifests: Snapshot) -> tuple[Result, ...]:
 def shown_placement(result: Result, plan: Plan) -> Placement:
     """Return the result for a pod, with Kubernetes' message if its scheduler writes none."""
     placement = placement_of(result)
-    if isinstance(result, Pending) and not result.message:
+    if isinstance(result, Pending) and not (result.message or placement.unknown):
         written = kubernetes_writes(plan.before, plan.cluster.features.claims, result)
         return replace(placement, written=written)
     return placement
@@ -43,10 +45,11 @@ def decisive(pods: Sequence[T], stand_ins: Sequence[T]) -> Sequence[T]:
 def plan_tree(
     placements: Sequence[Placement],
     stand_ins: Sequence[Placement],
-    nodes: int,
+    snapshot: Snapshot,
     better: BetterOrder | None = None,
 ) -> dict[str, Any]:
     """Return placements, the number of nodes, and an order of arrival that would place more."""
+    unknown = sum(each.unknown for each in placements)
     order = {"placed": better.placed, "pods": list(better.arrival)} if better is not None else None
     return {
         "pods": msgspec.to_builtins(placements),
@@ -54,8 +57,10 @@ def plan_tree(
         "summary": {
             "placed": sum(each.node is not None for each in placements),
             "pending": sum(each.node is None for each in placements),
-            "nodes": nodes,
+            **({"unknown": unknown} if unknown else {}),
+            "nodes": len(snapshot.nodes),
         },
+        **unread_tree(snapshot.unread),
         **({"betterOrder": order} if order is not None else {}),
     }
 
@@ -71,7 +76,9 @@ def stand_ins_text(stand_ins: Sequence[Placement], *, is_after_pods: bool) -> st
 
 
 def nothing_text(plan: Plan) -> str:
-    """Return why a plan has no pods."""
+    """Return why a plan has no pods, or that it is unknown."""
+    if hidden := plan.before.unread.hidden(("Pod",)):
+        return str(UnreadError(hidden, "which pods wait for a node"))
     with_nodes = sum(bool(pod.spec.node_name) for pod in plan.before.pods)
     if with_nodes:
         return f"Nothing to plan: none of {counted(with_nodes, 'pod')} waits for a node."

@@ -14,6 +14,7 @@ from moorage.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
 from moorage.claims import is_device_resource, pod_requests
 from moorage.insight.messages import full_name
 from moorage.insight.plan.planner import Result
+from moorage.insight.plan.unknown import is_undecided
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.insight.snapshot.stand_ins import stands_for
 from moorage.scheduler.binding_conditions import is_ready
@@ -55,6 +56,7 @@ class Placement(Struct, frozen=True, omit_defaults=True, rename="camel"):
     message: str = ""  # Kubernetes' message
     written: tuple[str, ...] = ()  # what Kubernetes writes where its scheduler has no message
     preempts: tuple[str, ...] = ()  # pods that would be evicted for it or its group
+    unknown: bool = False  # whether it gets a node, because what decides could not be read
 
 
 def placement_of(result: Result) -> Placement:
@@ -67,6 +69,7 @@ def placement_of(result: Result) -> Placement:
             reason=result.reason,
             message=result.message,
             preempts=tuple(victim.full_name for victim in victims_of(result)),
+            unknown=is_undecided(result),
         )
     extended = dict(_extended(result))
     return Placement(

@@ -25,6 +25,7 @@ from moorage.controllers.pod_control import is_active
 from moorage.insight.messages import Concern, full_name
 from moorage.insight.plan.decisions import Refusals, decide
 from moorage.insight.plan.evaluation_limit import EvaluationLimit
+from moorage.insight.plan.unknown import assumption, is_undecided, undecided
 from moorage.insight.snapshot.completion import Completed, complete
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.insight.snapshot.stand_ins import Unused, stands_for
@@ -70,6 +71,16 @@ class Plan(Struct, frozen=True):
     def pending(self) -> tuple[Pending, ...]:
         """The pods that get no node."""
         return tuple(each for each in self.results if isinstance(each, Pending))
+
+    @property
+    def undecided(self) -> tuple[Pending, ...]:
+        """The pods of which it is unknown whether they get a node."""
+        return tuple(each for each in self.pending if is_undecided(each))
+
+    @property
+    def assumption(self) -> str:
+        """What the placements take for granted, because it could not be read."""
+        return assumption(self.before)
 
     @property
     def after(self) -> Snapshot:
@@ -184,7 +195,8 @@ def plan_completed(
     results: dict[str, Result] = {}
     if admitted:
         planner = _Planner(cluster(), before, progress, len(admitted), limit)
-        results = planner.run(_arranged(admitted, arrival))
+        decided = planner.run(_arranged(admitted, arrival))
+        results = {name: _as_known(before, each) for name, each in decided.items()}
     results |= {
         name: _refused(cluster(), pod, over_quota[name])
         for pod in waiting
@@ -194,6 +206,11 @@ def plan_completed(
     stand_ins = tuple(results[full_name(pod)] for pod in waiting if stands_for(pod))
     cluster.placed = tuple(each for each in real if isinstance(each, Reservation))
     return Plan(before, real, completed.concerns, cluster, over_quota, limit, stand_ins)
+
+
+def _as_known(snapshot: Snapshot, result: Result) -> Result:
+    """Return a result, or that it is unknown: a pod without a node needs what was not read."""
+    return undecided(snapshot, result) if isinstance(result, Pending) else result
 
 
 def _refused(cluster: Cluster, pod: Pod, reason: str) -> Pending:

@@ -2,6 +2,7 @@
 
 snapshot      the objects of a cluster; manifests over a cluster; uids that are always the same
 builder       documents as objects of a snapshot
+unread        what could not be read, and what is unknown for that reason
 written_objects  documents and what became of them; what operators create from custom workloads
 item_reader   the items of dumps as objects that share their attributes
 quotas       whether new pods and claims fit the quotas

@@ -26,7 +26,8 @@ from msgspec import Struct
 from moorage.api.codec import encode_json
 from moorage.api.gates import Gates
 from moorage.insight.errors import ArchiveError
-from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.snapshot import OBJECT_FIELDS, Snapshot
+from moorage.insight.snapshot.unread import UnreadKind
 
 FORMAT: Final = "moorage-snapshot"
 VERSION: Final = 1
@@ -60,7 +61,7 @@ class Contents(Struct, frozen=True, rename="camel"):
     sha256: str
 
 
-class Manifest(Struct, frozen=True, rename="camel"):
+class Manifest(Struct, frozen=True, rename="camel", omit_defaults=True):
     """The content of an archive."""
 
     format: str
@@ -70,6 +71,7 @@ class Manifest(Struct, frozen=True, rename="camel"):
     redacted: bool
     anonymised: bool
     members: tuple[Contents, ...]
+    unread: tuple[UnreadKind, ...] = ()  # what the writer could not read
 
 
 class _Version(Struct, frozen=True):
@@ -109,7 +111,7 @@ def write_archive(
     """
     members: list[Member] = []
     contents: list[Contents] = []
-    for field in sorted(snapshot.__struct_fields__):
+    for field in sorted(OBJECT_FIELDS):
         objects = getattr(snapshot, field)
         if not objects:
             continue
@@ -127,6 +129,7 @@ def write_archive(
         redacted=redacted,
         anonymised=anonymised,
         members=tuple(contents),
+        unread=snapshot.unread.kinds,
     )
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
     return pack([Member(MANIFEST, text), *members])

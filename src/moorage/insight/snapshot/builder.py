@@ -41,6 +41,7 @@ from moorage.insight.snapshot.snapshot import (
     with_references,
     without_empty_attributes,
 )
+from moorage.insight.snapshot.unread import Unread, UnreadKind
 from moorage.insight.snapshot.workloads import next_job
 from moorage.insight.snapshot.written_objects import (
     DroppedFields,
@@ -105,8 +106,7 @@ class SnapshotBuilder:
         self.refused_objects: list[RefusedObject] = []
         self.dropped_fields: list[DroppedFields] = []
         self.unreadable: list[str] = []
-        # Kinds whose objects could not all be read, and the namespaces in which they could.
-        self.unread: dict[str, tuple[str, ...]] = {}
+        self.unread: list[UnreadKind] = []
 
     @property
     def gates(self) -> Gates:
@@ -132,7 +132,8 @@ class SnapshotBuilder:
         """Return all objects added."""
         self.finish()
         uids = {key: value.metadata.uid for key, (value, _) in self._objects.items()}
-        return Snapshot.of(with_references(value, uids) for value, _ in self._objects.values())
+        values = (with_references(value, uids) for value, _ in self._objects.values())
+        return Snapshot.of(values, Unread(tuple(self.unread)))
 
     def written(self) -> Iterator[WrittenDocument]:
         """Yield the documents of manifests in the order in which they came."""

@@ -37,15 +37,16 @@ _FOLLOWING: Final = {
 }
 
 
-def check_consistency(snapshot: Snapshot, unread: Iterable[str] = ()) -> list[Concern]:
+def check_consistency(snapshot: Snapshot) -> list[Concern]:
     """Return the missing and contradictory objects.
 
-    Objects of the `unread` kinds may be missing, so their absence is not reported.
+    The absence of objects that could not be read is not reported.
     """
     world = _Lookup(snapshot)
-    known = {rule for kind in unread for rule in _FOLLOWING.get(kind, ())}
+    unread = (each.kind for each in snapshot.unread.kinds)
+    unknown = {rule for kind in unread for rule in _FOLLOWING.get(kind, ())}
     found = (concern for check in CHECKS for concern in check(world))
-    return [concern for concern in found if concern.rule not in known]
+    return [concern for concern in found if concern.rule not in unknown]
 
 
 class HeldName(NamedTuple):

@@ -14,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from moorage.api.codec import decode_tree, to_tree
 from moorage.insight.snapshot.snapshot import Snapshot, is_new, stand_in_uid
+from moorage.insight.snapshot.unread import Unread
 
 KEPT_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 
@@ -84,6 +87,8 @@ def anonymised(snapshot: Snapshot) -> Snapshot:
 
     for tree in trees:
         _renamed(tree, note)
+    for each in snapshot.unread.kinds:
+        found.setdefault("space", set()).update(each.namespaces)
     names = _Names(found)
     objects = []
     uids: dict[str, str] = {}
@@ -93,7 +98,19 @@ def anonymised(snapshot: Snapshot) -> Snapshot:
             metadata = new.metadata
             uids[metadata.uid] = stand_in_uid(new.kind, metadata.namespace, metadata.name)
         objects.append(new)
-    return Snapshot.of(_with_uids(each, uids) for each in objects)
+    return Snapshot.of(
+        (_with_uids(each, uids) for each in objects), _renamed_unread(snapshot.unread, names)
+    )
+
+
+def _renamed_unread(unread: Unread, names: _Names) -> Unread:
+    """Return what could not be read, with the pseudonyms of the namespaces where it was."""
+    return Unread(
+        tuple(
+            replace(each, namespaces=tuple(names.rename("space", name) for name in each.namespaces))
+            for each in unread.kinds
+        )
+    )
 
 
 class _Names:

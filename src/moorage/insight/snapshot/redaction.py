@@ -100,7 +100,7 @@ S = TypeVar("S", bound=Struct)
 
 def redacted(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with every object redacted."""
-    return Snapshot.of(map(redact, snapshot.objects()))
+    return Snapshot.of(map(redact, snapshot.objects()), snapshot.unread)
 
 
 def redact(value: Any) -> Any:

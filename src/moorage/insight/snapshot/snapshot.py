@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,6 +33,7 @@ from moorage.api.scheduling import CompositePodGroup, PodGroup, PriorityClass
 from moorage.api.scheduling import Workload as GroupWorkload
 from moorage.api.storage import StorageClass
 from moorage.insight.messages import Concern, listed, titled
+from moorage.insight.snapshot.unread import NOTHING_UNREAD, Unread
 
 Controller = DaemonSet | Deployment | Job | ReplicaSet | StatefulSet
 # Objects whose selectors decide about default pod spreading.
@@ -40,7 +41,7 @@ Spreader = Service | ReplicationController | Deployment | ReplicaSet | StatefulS
 
 
 class Snapshot(Struct, frozen=True):
-    """The objects of a cluster by kind."""
+    """The objects of a cluster by kind, and the kinds that could not all be read."""
 
     nodes: tuple[Node, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
@@ -63,20 +64,22 @@ class Snapshot(Struct, frozen=True):
     controllers: tuple[Controller, ...] = ()
     budgets: tuple[PodDisruptionBudget, ...] = ()
     pods: tuple[Pod, ...] = ()
+    unread: Unread = NOTHING_UNREAD
 
     @classmethod
-    def of(cls, objects: Iterable[Any]) -> Snapshot:
+    def of(cls, objects: Iterable[Any], unread: Unread = NOTHING_UNREAD) -> Snapshot:
         """Return the snapshot that has these objects; other kinds are left out."""
         found: dict[str, dict[tuple[str, str, str], Any]] = {}
         for each in objects:
             field = FIELDS.get(type(each))
             if field is not None:
                 found.setdefault(field, {})[key_of(each)] = each
-        return cls(**{field: tuple(by_key.values()) for field, by_key in found.items()})
+        fields = {field: tuple(by_key.values()) for field, by_key in found.items()}
+        return cls(**fields, unread=unread)
 
     def objects(self) -> Iterator[Any]:
         """Yield all objects, in the order in which a cluster would need them."""
-        for field in self.__struct_fields__:
+        for field in OBJECT_FIELDS:
             yield from getattr(self, field)
 
     def spreaders(self) -> Iterator[Spreader]:
@@ -89,12 +92,13 @@ class Snapshot(Struct, frozen=True):
 
     def with_objects(self, more: Iterable[Any]) -> Snapshot:
         """Return the snapshot with more objects, which replace those of the same name."""
-        return Snapshot.of([*self.objects(), *more])
+        return Snapshot.of([*self.objects(), *more], self.unread)
 
     def without(self, objects: Iterable[Any]) -> Snapshot:
         """Return the snapshot without these objects, by kind and name."""
         gone = {key_of(each) for each in objects}
-        return Snapshot.of(each for each in self.objects() if key_of(each) not in gone)
+        kept = (each for each in self.objects() if key_of(each) not in gone)
+        return Snapshot.of(kept, self.unread)
 
 
 FIELDS: dict[type, str] = {
@@ -124,6 +128,10 @@ FIELDS: dict[type, str] = {
     PodDisruptionBudget: "budgets",
     Pod: "pods",
 }
+
+
+# In the order in which a cluster would need them.
+OBJECT_FIELDS: Final = tuple(each for each in Snapshot.__struct_fields__ if each != "unread")
 
 
 def key_of(value: Any) -> tuple[str, str, str]:

@@ -114,6 +114,6 @@ class ChangeWords:
         taken = {rule.metadata.name for rule in self._known.taint_rules}
         name = next(n for i in count(1) if (n := f"whatif-{i}") not in taken)
         rule = device_taint(text, name, self._context)
-        check_meant(rule, self._known.slices)
+        check_meant(rule, self._known)
         self.know([rule])
         yield AddTaintRule(rule)

@@ -11,7 +11,7 @@ What would happen without the changes happens as well: the unchanged cluster is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from moorage.api.resource.v1 import DeviceTaintRule, DeviceTaintRuleSpec, Resour
 from moorage.api.tolerations import NONE
 from moorage.claims import Eviction, as_evicting, counts_of, rule_status
 from moorage.controllers.pod_control import is_active
-from moorage.insight.errors import UnknownNameError
+from moorage.insight.errors import UnknownNameError, UnreadError
 from moorage.insight.messages import Concern, full_name, listed
 from moorage.insight.snapshot.snapshot import Snapshot, overlay
 from moorage.insight.whatif.evicted_pods import (
@@ -131,13 +131,20 @@ class ChangedCluster(Struct, frozen=True):
 
 
 def apply(snapshot: Snapshot, changes: Iterable[ClusterChange], context: Context) -> ChangedCluster:
-    """Return the cluster after changes, or raise UnknownNameError."""
+    """Return the cluster after changes, or raise UnknownNameError or UnreadError."""
     edited = Edited(snapshot, context)
     for change in changes:
         edited.make(change)
     known = {rule.metadata.name: rule.spec for rule in snapshot.taint_rules}
     return _Settling(edited, context, known).cluster()
 
+
+_KINDS: Final = {
+    "node": "Node",
+    "pod": "Pod",
+    "claim": "ResourceClaim",
+    "taint rule": "DeviceTaintRule",
+}
 
 # --- changes written into the snapshot --------------------------------------------------
 
@@ -200,8 +207,12 @@ class Edited:
 
     def _check(self, change: ClusterChange, noun: str, name: str, known: Iterable[Any]) -> None:
         names = set(map(full_name, known))
-        if name not in names:
-            raise UnknownNameError(change, noun, name, names)
+        if name in names:
+            return
+        space = name.partition("/")[0] if "/" in name else ""
+        if hidden := self.snapshot.unread.hidden((_KINDS[noun],), space):
+            raise UnreadError(hidden, f"whether {noun} {name} exists")
+        raise UnknownNameError(change, noun, name, names)
 
     def _edit_node(self, change: ClusterChange, name: str, edit: Callable[[Node], Node]) -> None:
         self._check(change, "node", name, self.snapshot.nodes)

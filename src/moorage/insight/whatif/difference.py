@@ -14,9 +14,12 @@ from moorage.claims import claims_to_release
 from moorage.controllers.pod_control import is_active
 from moorage.insight.devices import DeviceState, DeviceUsage, devices_changed, devices_in
 from moorage.insight.devices.model import StateCounts, by_node, count_states
+from moorage.insight.errors import UnreadError
 from moorage.insight.messages import Concern, full_name
 from moorage.insight.plan.planner import Plan
+from moorage.insight.plan.unknown import unknown_of
 from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.insight.snapshot.unread import remedy_for, why_unread
 from moorage.insight.whatif.changed_cluster import ChangedCluster, ClusterChange, apply
 from moorage.insight.whatif.evicted_pods import (
     EvictedPod,
@@ -131,6 +134,8 @@ def compare(
 ) -> Difference:
     """Return how two clusters differ once both are planned; device usage takes a large part."""
     old, new = make_plan(before.snapshot), make_plan(after.snapshot)
+    unknown = tuple(_unknown(old, new))
+    with_devices = with_devices and new.before.unread.knows("ResourceClaim")
     again = evicted_again(new, context)
     for name in evicted_again(old, context):
         again.pop(name, None)
@@ -167,8 +172,25 @@ def compare(
         ),
         same=len(placements) - sum(each.before is not None for each in pods),
         leaving_anyway=tuple(anyway),
-        concerns=tuple(dict.fromkeys((*old.concerns, *new.concerns, *after.concerns))),
+        concerns=tuple(dict.fromkeys((*old.concerns, *new.concerns, *after.concerns, *unknown))),
     )
+
+
+def _unknown(old: Plan, new: Plan) -> Iterator[Concern]:
+    """Yield what is unknown with and without the changes; raise UnreadError for what they cause."""
+    waited = {full_name(each.pod) for each in old.undecided}
+    for each in new.undecided:
+        name = full_name(each.pod)
+        if name not in waited and (found := unknown_of(new.before, each.pod)) is not None:
+            raise UnreadError(found.hidden, f"what would become of pod {name}")
+        if name in waited:
+            yield Concern("unknown", f"whether pod {name} gets a node is not known", each.reason)
+    if hidden := new.before.unread.hidden(("Pod",)):
+        fact = f"{why_unread(hidden)}, so what becomes of other pods is not known"
+        yield Concern("unknown", fact, remedy_for(hidden))
+    if hidden := new.before.unread.hidden(("ResourceClaim",)):
+        fact = f"{why_unread(hidden)}, so which devices are free is not known"
+        yield Concern("unknown", fact, remedy_for(hidden))
 
 
 def _evicted(cluster: ChangedCluster) -> dict[str, EvictedPod]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from moorage.api import names
 from moorage.api.catalogue import CATALOGUE
@@ -15,10 +14,10 @@ from moorage.api.resource.v1 import (
     DeviceTaintRule,
     DeviceTaintRuleSpec,
     DeviceTaintSelector,
-    ResourceSlice,
 )
-from moorage.insight.errors import ChangeTextError
+from moorage.insight.errors import ChangeTextError, UnreadError
 from moorage.insight.messages import similar_hint
+from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.validation.registry import before_create
 from moorage.validation.strategy import Context
 
@@ -68,17 +67,19 @@ def device_taint(text: str, name: str, context: Context) -> DeviceTaintRule:
     return stored
 
 
-def check_meant(rule: DeviceTaintRule, slices: Iterable[ResourceSlice]) -> None:
+def check_meant(rule: DeviceTaintRule, known: Snapshot) -> None:
     """Raise ChangeTextError for a rule that means no device that is there."""
     selector = rule.spec.device_selector
     assert selector is not None
     wanted = (selector.driver, selector.pool, selector.device)
-    known: list[str] = []
-    for each in slices:
+    others: list[str] = []
+    for each in known.slices:
         for device in each.spec.devices or ():
             parts = (each.spec.driver, each.spec.pool.name, device.name)
             if all(want in (None, part) for want, part in zip(wanted, parts, strict=True)):
                 return
-            known.append("/".join(parts))
+            others.append("/".join(parts))
     name = "/".join(ANY if part is None else part for part in wanted)
-    raise ChangeTextError(f"there is no device {name}{similar_hint(name, known)}")
+    if hidden := known.unread.hidden(("ResourceSlice",)):
+        raise UnreadError(hidden, f"whether there is a device {name}")
+    raise ChangeTextError(f"there is no device {name}{similar_hint(name, others)}")

@@ -10,7 +10,12 @@ from moorage.api.documents import read
 from moorage.api.errors import ApiError
 from moorage.api.tolerations import DeviceName
 from moorage.hardware.errors import ProfileError
-from moorage.insight.errors import ChangeTextError, TooManyPodsError, UnknownNameError
+from moorage.insight.errors import (
+    ChangeTextError,
+    TooManyPodsError,
+    UnknownNameError,
+    UnreadError,
+)
 from moorage.insight.messages import counted
 from moorage.insight.snapshot.builder import SnapshotBuilder
 from moorage.insight.snapshot.snapshot import Snapshot
@@ -49,7 +54,7 @@ def what_if_answer(moment: ShownMoment, changes: Sequence[str]) -> dict[str, Any
     wanted = [change for text in changes for change in _changes(text, words, moment)]
     try:
         return _answer(moment, apply(moment.snapshot, wanted, context))
-    except (UnknownNameError, TooManyPodsError) as error:
+    except (UnknownNameError, UnreadError, TooManyPodsError) as error:
         raise UnusableError(f"{error}") from None
 
 

@@ -21,6 +21,7 @@ export const PALETTES = {
     tainted: "#e69f00",
     unusable: "#d55e00",
     missing: "#7a2048",
+    unknown: "#8894a3",
     far: "#eef1f4",
     no: "#e4e8ed",
     yes: "#009e73",
@@ -44,6 +45,7 @@ export const PALETTES = {
     tainted: "#e8a823",
     unusable: "#e0713a",
     missing: "#c4588a",
+    unknown: "#75828f",
     far: "#1c242d",
     no: "#242d38",
     yes: "#2bb98c",
@@ -101,6 +103,7 @@ const STATES = [
   ["tainted", CROSSES],
   ["unusable", DOTS],
   ["missing", OUTLINE],
+  ["unknown", OUTLINE],
 ];
 
 // How the questions of an explanation look, in the order of the server.

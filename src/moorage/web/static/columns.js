@@ -18,7 +18,7 @@ const TABLES = {
 // What the page calls the states of the protocol, in its order.
 export const DEVICE_STATES = [
   ...["free", "allocated", "partly allocated", "blocked by counters"],
-  ...["tainted", "not usable", "missing"],
+  ...["tainted", "not usable", "missing", "not known"],
 ];
 export const NODE_STATES = ["ready", "not ready", "cordoned", "no Node object"];
 export const POD_STATES = ["pending", "scheduled", "running", "finished"];

@@ -15,11 +15,11 @@ function figures(fleet) {
     if (parent[device] >= 0) continue;
     let row = rows.get(driver[device]);
     if (!row) {
-      row = { name: fleet.strings[driver[device]], all: 0, free: 0, used: 0, out: 0, nodes: new Map() };
+      row = { name: fleet.strings[driver[device]], all: 0, free: 0, used: 0, out: 0, unknown: 0, nodes: new Map() };
       rows.set(driver[device], row);
     }
     row.all++;
-    const what = state[device] === 0 ? "free" : state[device] <= 2 ? "used" : "out";
+    const what = state[device] === 0 ? "free" : state[device] <= 2 ? "used" : state[device] === 7 ? "unknown" : "out";
     row[what]++;
     if (node[device] < 0) continue;
     const here = row.nodes.get(node[device]) ?? { all: 0, free: 0, partly: 0, numas: new Map() };
@@ -60,6 +60,7 @@ function Driver({ row }) {
       <span class="driver-line"><b>${row.name}</b><span>${row.free.toLocaleString("en")} of ${row.all.toLocaleString("en")} free</span></span>
       <span class="bar stacked"><i class="used" style=${part(row.used)}></i><i class="out" style=${part(row.out)}></i></span>
       ${row.out > 0 && html`<span class="quiet small">${row.out.toLocaleString("en")} blocked, tainted or not usable</span>`}
+      ${row.unknown > 0 && html`<span class="quiet small">${row.unknown.toLocaleString("en")} not known: claims or slices may not be read</span>`}
     </button>
   </li>`;
 }

@@ -351,7 +351,7 @@ function usage(fleet, device) {
   const { state, used } = fleet.devices;
   if (state[device] === 0) return ["free"];
   if (state[device] === 2) return [`${Math.round(used[device] / 10)} % used`];
-  return { 3: ["blocked"], 4: ["tainted"], 5: ["not usable"], 6: ["missing"] }[state[device]] ?? [];
+  return { 3: ["blocked"], 4: ["tainted"], 5: ["not usable"], 6: ["missing"], 7: ["not known"] }[state[device]] ?? [];
 }
 
 // --- marks ------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ export function Rights() {
   const forbidden = (session.value?.forbidden ?? []).filter((kind) => kind !== "resourceslices");
   if (!forbidden.length) return null;
   return html`<details class="note">
-    <summary>You see a part of the cluster${forbidden.includes("resourceclaims") ? ": devices that others hold look free" : ""}.</summary>
+    <summary>You see a part of the cluster${forbidden.includes("resourceclaims") ? ": which devices others hold is not known" : ""}.</summary>
     You may not list in all namespaces: ${forbidden.join(", ")}.
   </details>`;
 }

@@ -76,7 +76,7 @@ class Sources:
                 here = found.setdefault(each.metadata.namespace, {})
                 here.setdefault(field, []).append(each)
         return {
-            namespace: Snapshot(**{field: tuple(objects) for field, objects in here.items()})
+            namespace: Snapshot.of(each for objects in here.values() for each in objects)
             for namespace, here in found.items()
         }
 

@@ -37,6 +37,8 @@ class _ClassReference(NamedTuple):
 def missing_classes(case: Case) -> Iterator[Finding]:
     """Find requests for classes that do not exist."""
     known = {each.metadata.name for each in case.snapshot.classes}
+    if not case.unread.knows("DeviceClass"):
+        return
     for reference in _class_references(case):
         if reference.name not in known:
             meant = _meant_class(reference.name, known) or _class_of_driver(case, reference.name)
@@ -180,6 +182,8 @@ def missing_claims(case: Case) -> Iterator[Finding]:
     for reference in _entry_references(case):
         key = (reference.kind, case.namespace, reference.name)
         if case.sources.find(*key) is not None or _is_done(case, reference):
+            continue
+        if not case.unread.knows(reference.kind, case.namespace):
             continue
         refused = next((each for each in case.refused if each[:3] == key), None)
         if refused is not None:

@@ -100,6 +100,8 @@ def unknown_runtime_class(case: Case) -> Iterator[Finding]:
     known = {each.metadata.name for each in case.snapshot.runtimes}
     if status is None or status.plugin != UNMODELLED or not name or name in known:
         return
+    if not case.unread.knows("RuntimeClass"):
+        return
     source, meant = case.sources.of_pod(case.pod), nearest(name, known)
     proposals: list[Proposal] = []
     if meant is not None and source is not None:
