@@ -134,6 +134,19 @@ def test_a_group_gets_new_lines() -> None:
     assert not [each for each in waiting(rig).values() if "notebook" in each]
 
 
+def test_a_group_does_not_keep_lines_for_which_there_is_no_time() -> None:
+    member = {"schedulingGroup": {"podGroupName": "gang"}}
+    rig = rig_of(group(least=5), *holder("notebook"), *replicas(5, **member))
+    rig.run(for_s=30)
+    assert all("notebook" in each for each in waiting(rig).values())
+    assert isinstance(rig.clock, Clock)
+    rig.clock.step_s = 0.2
+    leave(rig, "notebook")
+    rig.run(for_s=SOON_S)
+    assert len(waiting(rig)) == 5
+    assert not [each for each in waiting(rig).values() if "notebook" in each]
+
+
 def test_an_event_of_its_own_is_renewed_as_well() -> None:
     config = SchedulerConfig(explain_in=ExplainIn.EVENT)
     rig = rig_of(*holder("notebook"), *replicas(3), config=config)
@@ -165,3 +178,16 @@ def test_who_can_be_placed_by_now_is_tried() -> None:
     leave(rig, "notebook")
     rig.run(for_s=SOON_S)
     assert waiting(rig) == {}
+
+
+def test_a_condition_says_how_devices_become_free_that_are_reserved_for_nobody() -> None:
+    left = claim("left", has=[("node-1", "gpu-0")], at=HERE)
+    rig = rig_of(left, *replicas(2))
+    rig.run(for_s=30)
+    text = (
+        "free claim left, which is reserved for nobody: delete it, or clear its status.allocation"
+    )
+    assert [text in each for each in waiting(rig).values()] == [True, True]
+    rig.server.put(replace(rig.claim("left"), status=ResourceClaimStatus()))
+    rig.run(for_s=SOON_S)
+    assert not [each for each in waiting(rig).values() if "claim left" in each]
