@@ -337,10 +337,14 @@ def test_pods_that_their_controller_leaves_as_they_are_are_deleted(cluster: Clus
         "ownerReferences": [{**reference, "controller": True}],
     }
     cluster.add(yaml.safe_dump(made))
+    made["metadata"]["name"], made["spec"]["nodeName"] = "train-1", "dgx-h100-0"
+    cluster.add(yaml.safe_dump(made))
     result = cluster.apply("pod/train-0")
     assert result.exit_code == 0, result.output
+    fate = "is replaced by a pod with the change, as StatefulSet train has another template"
+    assert f"  train-1 (runs on dgx-h100-0): {fate}\n" in result.stdout
     assert f"delete Pod {cluster.namespace}/train-0 (StatefulSet" in result.stdout
-    assert cluster.names(Pod) == []
+    assert cluster.names(Pod) == ["train-1"]
 
 
 def test_a_quota_is_raised_and_its_manager_is_named(cluster: Cluster) -> None:

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from moorage.cli.explain import command
+from moorage.cli.plan import command as plan
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TRAINING = ("-f", str(EXAMPLES / "training"), "--profile", "dgx-h100")
@@ -46,9 +47,15 @@ def test_a_pod_is_explained_down_to_the_device() -> None:
         "pod default/training-1: request gpus wants 3 devices with one "
         "resource.kubernetes.io/numaNode, but of the free ones at most 2 have the same "
         "(numaNode 0)\n"
-        "  fix 1: ask for 2 instead of 3 in request gpus → gets node dgx-h100-0\n"
-        "  fix 2: run 1 replica of Deployment training instead of 2\n"
-        "  fix 3 (advice): wait until claim notebook-0-gpu-0 of pod notebook-0 frees its "
+        "  fix 1: let Deployment training come first: priorityClassName training-first, a new "
+        "PriorityClass with value 1 that preempts nobody (an administrator creates it; pods that "
+        "run keep their devices) → gets node dgx-h100-0\n"
+        "  fix 2 (advice): create Deployment training first, and then Pod notebook-0 and Pod "
+        "notebook-1, once its pods have nodes → gets node dgx-h100-0\n"
+        "  fix 3: ask for 2 instead of 3 in request gpus (asks for less, for both pods of "
+        "Deployment training) → gets node dgx-h100-0\n"
+        "  fix 4: run 1 replica of Deployment training instead of 2 (runs fewer replicas)\n"
+        "  fix 5 (advice): wait until claim notebook-0-gpu-0 of pod notebook-0 frees its "
         "devices, or ask its owner → gets node dgx-h100-0 then\n"
         "  (moor explain pod/training-1 … --write-fix 1 prints the manifests with fix 1)\n\n"
     )
@@ -62,6 +69,40 @@ def test_a_pod_is_explained_down_to_the_device() -> None:
         "  Kubernetes: 0/1 nodes are available: 1 cannot allocate all claims. "
         "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.\n"
     ) in text
+
+
+def test_the_first_fix_of_the_example_gives_all_four_pods_a_node() -> None:
+    written = explain(*TRAINING, "--write-fix", "1")
+    planned = CliRunner().invoke(
+        plan, ["-f", "-", "--profile", "dgx-h100", "-o", "json"], input=written.stdout
+    )
+    pods = json.loads(planned.stdout)["pods"]
+    assert len(pods) == 4
+    assert all(each["node"] == "dgx-h100-0" for each in pods)
+
+
+@pytest.mark.parametrize(
+    ("number", "fate"),
+    [
+        (1, "is made of the changed template of Deployment training, too"),
+        (3, "gets a claim as the changed ResourceClaimTemplate three-gpus-and-nic says, too"),
+        (4, "stays as it is, as Deployment training has fewer pods: pods without a node go first"),
+    ],
+)
+def test_it_is_said_what_becomes_of_siblings(number: int, fate: str) -> None:
+    written = explain(*TRAINING, "--write-fix", str(number))
+    assert f"note: training-0: {fate}\n" in written.stderr
+
+
+def test_what_a_fix_gives_up_is_marked() -> None:
+    (pending,) = tree(*TRAINING)["pending"]
+    assert [each.get("givesUp") for each in pending["fixes"]] == [
+        None,
+        None,
+        "asks for less, for both pods of Deployment training",
+        "runs fewer replicas",
+        None,
+    ]
 
 
 def test_trees_have_verdicts_with_diagnoses() -> None:
@@ -176,7 +217,8 @@ def test_a_shortage_has_its_amounts_and_a_tried_fix() -> None:
     assert "    cpu: 1k asked for, 224 of 224 free\n" in result.stdout
     assert result.stdout.startswith(
         "pod default/p: the pod asks for 1000 CPUs, node dgx-h100-0 has 224 CPUs\n"
-        "  fix 1: ask for 224 CPUs instead of 1000 in container c → gets node dgx-h100-0\n"
+        "  fix 1: ask for 224 CPUs instead of 1000 in container c (asks for less) → gets node "
+        "dgx-h100-0\n"
     )
 
 

@@ -22,8 +22,10 @@ from moorage.cli.terminal import ask, coloured, echo, is_asked, printable, print
 from moorage.client.client_factory import RestConfig, http_client
 from moorage.client.errors import ClientError
 from moorage.insight.answer.changes.edits import without_server_fields
+from moorage.insight.answer.consequences import sibling_notes
 from moorage.insight.answer.finding import Fix
 from moorage.insight.answer.groups import AnsweredPods
+from moorage.insight.plan.planner import Plan
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.sources.live_source import Live
 
@@ -31,10 +33,9 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _DONE = {"change": "changed", "create": "created", "replace": "replaced", "delete": "deleted"}
 
 
-def apply_fix(
-    live: Live, snapshot: Snapshot, answered: AnsweredPods, fix: Fix, *, is_sure: bool
-) -> int:
-    """Make a fix in the cluster that the snapshot was read from, and return an exit status."""
+def apply_fix(live: Live, plan: Plan, answered: AnsweredPods, fix: Fix, *, is_sure: bool) -> int:
+    """Make a fix in the cluster that was planned, and return an exit status."""
+    snapshot = plan.before
     access = live.access
     if isinstance(access, ClientError):
         fail(f"cluster: {access}")
@@ -45,7 +46,9 @@ def apply_fix(
         return DOES_NOT_FIT
     except ClientError as error:
         fail(f"cluster: {error}")
-    echo(printable(f"{answered.title(live.namespace)}: {fix.text}"))
+    echo(printable(f"{answered.title(live.namespace)}: {fix.marked}"))
+    for note in sibling_notes(plan, fix, (each.pod for each in answered.pods)):
+        echo(printable(f"  {note}"))
     for step in steps:
         _show(step)
     echo("\nThe server has tried all of it (dry run).")

@@ -19,6 +19,7 @@ from moorage.cli.scheduler_file import scheduler_config_option
 from moorage.cli.terminal import echo, echo_paragraph, printable, printable_lines
 from moorage.insight.answer.answer import answers as answers_for
 from moorage.insight.answer.changes.sources import Sources as ObjectSources
+from moorage.insight.answer.consequences import sibling_notes
 from moorage.insight.answer.document import shown_explanations
 from moorage.insight.answer.finding import Answer, Fix
 from moorage.insight.answer.groups import AnsweredPods, grouped, workload_of
@@ -130,6 +131,8 @@ def command(
     if written_number is not None:
         fix = _chosen_fix("--write-fix", answers, written_number, given.namespace)
         _write_fix(given, plan, fix, output)
+        for note in sibling_notes(plan, fix, (each.pod for each in answers[0].pods)):
+            echo(f"note: {printable(note)}", err=True)
         sys.exit(UNREADABLE if given.unreadable else FITS)
     if applied_number is not None:
         if given.unreadable:
@@ -138,7 +141,7 @@ def command(
         assert sources.live is not None
         from moorage.cli.apply_fix import apply_fix  # needs what talks HTTP
 
-        sys.exit(apply_fix(sources.live, plan.before, answers[0], fix, is_sure=is_sure))
+        sys.exit(apply_fix(sources.live, plan, answers[0], fix, is_sure=is_sure))
     if output == "text":
         _print_text(results, answers, given, is_full=is_full, is_live=sources.live is not None)
     else:

@@ -144,7 +144,7 @@ def test_a_pod_that_is_gone_frees_nothing_and_its_claim_is_to_be_deleted() -> No
         *box(2),
         template(),
         using("gpus"),
-        *(held("old", 0, by=["gone"]), held("new", 1, by=["svc"]), running("svc", "new")),
+        *(held("new", 0, by=["svc"]), running("svc", "new"), held("old", 1, by=["gone"])),
     )
     (first, *_) = said(found).fixes
     assert first.text == "delete claim old, which is reserved for pod gone, which is gone"

@@ -8,6 +8,8 @@ nodes          why nodes reject a pod, devices aside
 devices        why claims get no devices
 combined       several changes that help together
 holders        who has what a pod waits for, and for whom it helps to wait
+orders         pods that would fit if they came first: a priority, or another order
+consequences   what is given up by a fix, and what becomes of the other pods
 waiting        what helps once devices are free, and what waiting does not end
 changes        changes of objects, and what would come of them
 

@@ -28,6 +28,7 @@ from moorage.claims.pod_claims import controller_of, group_name
 from moorage.insight.answer.cause_kinds import CauseKind, of_kind
 from moorage.insight.answer.changes.edits import ObjectChange
 from moorage.insight.answer.combined import combined
+from moorage.insight.answer.consequences import given_up
 from moorage.insight.answer.devices.conflicts import (
     conflict_findings,
     error_cause,
@@ -49,6 +50,7 @@ from moorage.insight.answer.finding import (
 from moorage.insight.answer.holders import wait_fixes
 from moorage.insight.answer.nodes.nowhere import nowhere_findings, with_troubled_nodes
 from moorage.insight.answer.nodes.rejections import node_findings
+from moorage.insight.answer.orders import orders_for
 from moorage.insight.answer.preconditions.bindings import failed_bindings
 from moorage.insight.answer.preconditions.gates import gate_findings
 from moorage.insight.answer.preconditions.group_domains import group_domains
@@ -136,6 +138,7 @@ def _answer(case: Case) -> Answer:
         for lasting in _guarded(case, waits_in_vain(case, _findings)):
             cause = lasting.cause if case.is_new else cause
             fixes = [*(f for f in fixes if f.rank not in MORE_OF_THE_SAME), *lasting.fixes]
+    fixes += _guarded(case, orders_for(case, findings))
     if not any(_is_enough(fix) for fix in fixes):
         for several in _guarded(case, combined(case, findings, _findings)):
             cause, fixes = several.cause if case.is_new else cause, [several.fix, *fixes]
@@ -147,7 +150,11 @@ def _answer(case: Case) -> Answer:
     if any(fix.rank < FixRank.GIVE_UP for fix in ordered):
         ordered = [fix for fix in ordered if fix.rank < FixRank.GIVE_UP]
     fixes = ordered[:FIXES_MAX] or _last_advice(case, finding)
-    return Answer(_cause(case, cause), tuple(fixes))
+    return Answer(_cause(case, cause), tuple(_marked(case, each) for each in fixes))
+
+
+def _marked(case: Case, fix: Fix) -> Fix:
+    return replace(fix, gives_up=given_up(case, fix))
 
 
 def _has_change(fixes: Iterable[Fix]) -> bool:

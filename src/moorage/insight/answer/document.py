@@ -27,10 +27,21 @@ from moorage.insight.snapshot.snapshot import Snapshot, key_of
 from moorage.insight.snapshot.stand_ins import stands_for
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-Rank = Literal["repair", "give", "less", "administrator", "free", "hardware", "advice", "giveUp"]
+Rank = Literal[
+    "repair",
+    "give",
+    "order",
+    "less",
+    "administrator",
+    "free",
+    "hardware",
+    "advice",
+    "giveUp",
+]
 RANKS: Final[Mapping[FixRank, Rank]] = {
     FixRank.REPAIR: "repair",
     FixRank.GIVE: "give",
+    FixRank.ORDER: "order",
     FixRank.LESS: "less",
     FixRank.ADMINISTRATOR: "administrator",
     FixRank.FREE: "free",
@@ -91,9 +102,10 @@ class ShownFix(_Shown, frozen=True, omit_defaults=True):
     rank: Annotated[
         Rank,
         Meta(
-            description="What it means: `repair` a mistake, `give` what is missing, ask for "
-            "`less`, a change for an `administrator`, `free` something, more `hardware`, other "
-            "`advice`, `giveUp` something that was asked for."
+            description="What it means: `repair` a mistake, `give` what is missing, another "
+            "`order` in which nobody has less, ask for `less`, a change for an `administrator`, "
+            "`free` something, more `hardware`, other `advice`, `giveUp` something that was asked "
+            "for."
         ),
     ]
     changes: tuple[ShownChange, ...] = msgspec.field()
@@ -104,6 +116,9 @@ class ShownFix(_Shown, frozen=True, omit_defaults=True):
         tuple[ShownHolder, ...],
         Meta(description="Who has to go first; just these went when the advice was tried."),
     ] = ()
+    gives_up: Annotated[
+        str, Meta(description="What the pods have less of then, and which; missing if nothing.")
+    ] = ""
 
 
 class ShownPool(_Shown, frozen=True):
@@ -263,7 +278,9 @@ def _fix(number: int, fix: Fix, existing: Mapping[Any, Any]) -> ShownFix:
     waits_for = tuple(
         ShownHolder(each.pods, "/".join(each.claim or ()), each.is_unused) for each in fix.waits_for
     )
-    return ShownFix(number, fix.text, kind, RANKS[fix.rank], changes, fix.node, waits_for)
+    return ShownFix(
+        number, fix.text, kind, RANKS[fix.rank], changes, fix.node, waits_for, fix.gives_up
+    )
 
 
 def _change(change: ObjectChange, existing: Mapping[Any, Any]) -> ShownChange:

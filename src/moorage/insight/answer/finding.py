@@ -51,12 +51,13 @@ class FixRank(IntEnum):
 
     REPAIR = 1  # a mistake: a name, domain, unit, namespace, missing reference
     GIVE = 2  # what is missing: a toleration, a label, a guard
-    LESS = 3  # ask for less
-    ADMINISTRATOR = 4  # change what an administrator owns
-    FREE = 5  # free something
-    HARDWARE = 6
-    ADVICE = 7  # start the driver, wait for the pool
-    GIVE_UP = 8  # drop something that the user asked for
+    ORDER = 3  # come first; nobody has less then
+    LESS = 4  # ask for less
+    ADMINISTRATOR = 5  # change what an administrator owns
+    FREE = 6  # free something
+    HARDWARE = 7
+    ADVICE = 8  # start the driver, wait for the pool
+    GIVE_UP = 9  # drop something that the user asked for
 
 
 class Proposal(Struct, frozen=True):
@@ -85,6 +86,15 @@ class Fix(Struct, frozen=True):
     changes: tuple[ObjectChange, ...] = ()
     node: str = ""  # that the pod gets with the changes, or once it has waited
     waits_for: Departure = ()  # who has to go before
+    gives_up: str = ""  # what the pods have less of then, and which pods; "" if nothing
+
+    @property
+    def marked(self) -> str:
+        """What to do, with whose change it is, or what is given up by it."""
+        marks = [self.gives_up] if self.gives_up else []
+        if self.rank is FixRank.ADMINISTRATOR and "administrator" not in self.text:
+            marks.append("an administrator's change")
+        return f"{self.text} ({', '.join(marks)})" if marks else self.text
 
     @property
     def kind(self) -> str:

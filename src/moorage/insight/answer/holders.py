@@ -75,7 +75,8 @@ def waits_for_pods(case: Case, pods: Iterable[PodInfo], node: str = "") -> Itera
 
 def _proposal(case: Case, holders: Iterable[Holder | None], node: str = "") -> Iterator[Proposal]:
     able = islice((each for each in holders if each is not None), HOLDERS_MAX)
-    found = tuple(dict.fromkeys(able))
+    # Nobody loses anything by what is unused, so that comes first.
+    found = tuple(sorted(dict.fromkeys(able), key=lambda each: not each.is_unused))
     if found:
         yield Proposal(_sentence(case, found, node), FixRank.FREE, holders=found, left=node)
 

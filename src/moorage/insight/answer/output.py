@@ -6,17 +6,12 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from moorage.insight.answer.finding import Fix, FixRank
+from moorage.insight.answer.finding import Fix
 from moorage.insight.answer.groups import AnsweredPods
 from moorage.insight.explain.report import evidence_lines
 from moorage.insight.messages import full_name, listed
 
 PODS_SHOWN_MAX: Final = 6
-# What is added to a fix, unless its text has the word.
-_MARKS: Final = {
-    FixRank.ADMINISTRATOR: ("administrator", "an administrator's change"),
-    FixRank.GIVE_UP: ("giv", "this gives up something that was asked for"),
-}
 
 
 class Tone(StrEnum):
@@ -68,12 +63,10 @@ def answer_lines(
 
 
 def _fix_text(fix: Fix, answered: AnsweredPods) -> str:
-    """Return what to do, whose change it is, and the node that a pod gets with it."""
-    word, mark = _MARKS.get(fix.rank, ("", ""))
-    text = fix.text if word in fix.text else f"{fix.text} ({mark})"
+    """Return what to do, and the node that a pod gets with it."""
     if not fix.node:
-        return text
+        return fix.marked
     first = answered.pods[0].pod.metadata.name
     whose = "gets" if len(answered.pods) == 1 else f"{first} gets"
     when = " then" if fix.waits_for else ""
-    return f"{text} → {whose} node {fix.node}{when}"
+    return f"{fix.marked} → {whose} node {fix.node}{when}"

@@ -57,7 +57,7 @@ def answer_tree(moment: ShownMoment, explanation: Explanation, answer: Answer) -
         "cause": answer.cause,
         "kubernetes": pending.message or "; ".join(explanation.written),
         "fixes": [
-            {"number": number, "text": fix.text, "node": fix.node, "isAdvice": not fix.changes}
+            {"number": number, "text": fix.marked, "node": fix.node, "isAdvice": not fix.changes}
             for number, fix in enumerate(answer.fixes, 1)
         ],
         "nodes": list(map(_verdict, verdicts[:VERDICTS_MAX])),

@@ -206,6 +206,15 @@ class Rehearsal:
         placed = (each for each in results if isinstance(each, Reservation))
         return next((each.node for each in placed if full_name(each.pod) == name), None)
 
+    def accepts(self, changes: Sequence[ObjectChange]) -> bool:
+        """Return whether an API server would accept the changes."""
+        return self._objects(changes) is not None
+
+    def users(self, changes: Sequence[ObjectChange]) -> list[Pod]:
+        """Return the active pods that are written in changed objects, or use them."""
+        keys = dict.fromkeys(each.key for each in changes)
+        return [pod for pod in self._stage.plan.before.pods if self._uses(pod, keys)]
+
     @contextmanager
     def changed(self, changes: Sequence[ObjectChange]) -> Iterator[ChangedPod | None]:
         """Make changes in the cluster for a while; None if a cluster would refuse them."""
