@@ -107,6 +107,21 @@ def test_a_compile_error_has_a_caret_and_status_1() -> None:
     )
 
 
+@pytest.mark.parametrize("arguments", [("--derived",), ("--derived", "-o", "json")])
+def test_a_list_of_an_attribute_and_other_values_wants_dyn(arguments: tuple[str, ...]) -> None:
+    result = cel(f'[device.attributes["{GPU}"].model, "a" + "b", "c"]', *arguments)
+    assert result.exit_code == 1
+    written = f'[device.attributes["{GPU}"].model, dyn("a" + "b"), dyn("c")]'
+    if "json" in arguments:
+        assert json.loads(result.stdout)["repairs"][0]["expression"] == written
+    else:
+        assert result.stderr.endswith(
+            f"did you mean: {written}\n"
+            '    it compiles; write dyn("a" + "b"), dyn("c") instead of "a" + "b", "c"\n'
+        )
+    assert "4 of 6 devices have a value" in cel(written, "--derived").stdout
+
+
 def test_an_expression_that_matches_none_is_repaired() -> None:
     result = cel(f'device.attributes["{GPU}"].modle == "h200"')
     assert result.exit_code == 1

@@ -480,6 +480,32 @@ def test_objects_of_one_name_are_all_explained() -> None:
     assert result.stdout.count("--write-fix") == 1
 
 
+REFUSED_CLAIM = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: mixed}
+spec:
+  devices:
+    requests:
+    - name: gpu
+      exactly:
+        deviceClassName: gpu.example.com
+        selectors:
+        - cel: {expression: "3 in [device.attributes['gpu.example.com'].index, 7]"}
+---
+"""
+
+
+def test_a_claim_that_is_refused_is_repaired_in_the_namespace_of_its_pod() -> None:
+    text = REFUSED_CLAIM + POD % (1, "resourceClaims: [{name: r, resourceClaimName: mixed}]")
+    result = explain("--profile", "example-gpu", text=text)
+    assert result.exit_code == 1
+    assert (
+        "elements of a list have one type: an attribute is dyn, and 7 is not\n"
+        "  fix 1: request gpu: write dyn(7) instead of 7 → gets node example-gpu-0\n"
+    ) in result.stdout
+
+
 def test_a_template_that_is_not_asked_about_takes_no_devices() -> None:
     template = GANG.partition("---\n")[2].replace("count: 5", "count: 8")
     wanting = (

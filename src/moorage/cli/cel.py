@@ -30,9 +30,10 @@ from moorage.insight.expressions.evaluation import (
     evaluator_of,
 )
 from moorage.insight.expressions.explanation import Reason, Reasons
-from moorage.insight.expressions.mistake import RepairKind
+from moorage.insight.expressions.mistake import Option, RepairKind
 from moorage.insight.expressions.published_devices import PublishedDevice, PublishedDevices
 from moorage.insight.expressions.repairs import SelectorDiagnosis, diagnose
+from moorage.insight.expressions.respelling import respelt
 from moorage.insight.expressions.syntax import shown, shown_cost
 from moorage.insight.messages import counted
 
@@ -88,7 +89,8 @@ def command(sources: Sources, expression: str, derived: bool, show_all: bool, ou
     if isinstance(evaluator, InvalidExpression):
         is_readable = fleet and not derived and evaluator.error != TOO_LONG
         meant = diagnose([expression], compiler, devices) if is_readable else None
-        _print_refusal(evaluator, expression, meant, output=output)
+        other = respelt(expression, evaluator.error, compiler, devices, derived=derived)
+        _print_refusal(evaluator, expression, meant, other, output=output)
         sys.exit(UNREADABLE if found.unreadable else DOES_NOT_FIT)
     report = EvaluationReport(evaluator, fleet)
     is_selector = bool(fleet) and not derived and not report.is_about_values and not report.caveat
@@ -107,15 +109,25 @@ def command(sources: Sources, expression: str, derived: bool, show_all: bool, ou
 
 
 def _print_refusal(
-    refusal: InvalidExpression, expression: str, meant: SelectorDiagnosis | None, *, output: str
+    refusal: InvalidExpression,
+    expression: str,
+    meant: SelectorDiagnosis | None,
+    other: Option | None,
+    *,
+    output: str,
 ) -> None:
     if output == "json":
-        print_tree({"expression": expression, "error": refusal.error} | _meant_tree(meant))
+        tree = _meant_tree(meant) if meant is not None and meant.repairs else _other_tree(other)
+        print_tree({"expression": expression, "error": refusal.error} | tree)
         return
     complain(refusal.error, "ERROR: <input>:", "hint: ")
     # Without a repair the cause is what was just said.
-    for line in _meant_lines(meant if meant is not None and meant.repairs else None):
-        echo(line, err=True)
+    if meant is not None and meant.repairs:
+        for line in _meant_lines(meant):
+            echo(line, err=True)
+    elif other is not None:
+        echo(f"{coloured('did you mean', 'green')}: {printable(other.whole)}", err=True)
+        echo(f"    it compiles; {printable(other.text)}", err=True)
 
 
 # --- what was meant -----------------------------------------------------------------------
@@ -150,6 +162,14 @@ def _meant_tree(meant: SelectorDiagnosis | None) -> dict[str, Any]:
             for repair in meant.repairs
         ],
     }
+
+
+def _other_tree(other: Option | None) -> dict[str, Any]:
+    if other is None:
+        return {}
+    kind = other.kind.name.lower()
+    repair = {"text": other.text, "kind": kind, "expression": other.whole}
+    return {"cause": other.cause, "repairs": [repair]}
 
 
 def _print_names(report: EvaluationReport) -> None:

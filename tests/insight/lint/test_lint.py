@@ -144,6 +144,18 @@ def test_an_expression_of_the_wrong_type_does_not_compile() -> None:
     )
 
 
+def test_a_list_of_an_attribute_and_a_number_wants_dyn() -> None:
+    listed = f'[device.attributes["{GPU}"].numa, 7]'
+    ((rule, message, remedy),) = found(claim(f"{listed}.exists(x, x == 7)"))
+    assert rule == "does-not-compile"
+    assert "expected type 'dyn' but found 'int'" in message
+    assert remedy == "write dyn(7) instead of 7"
+    derived = f"        derivedAttributes: [{{name: a/b, expression: '{listed}'}}]\n"
+    assert ("does-not-compile", remedy) in [
+        (rule, remedy) for rule, _, remedy in found(claim(rest=derived))
+    ]
+
+
 def test_a_gate_that_would_make_it_compile_is_named() -> None:
     text = claim(f'device.attributes["{GPU}"].model.exists(m, m == "H200")')
     (finding,) = findings(text, lists=False, devices=False)

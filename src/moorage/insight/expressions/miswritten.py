@@ -3,6 +3,7 @@
 capacity["d"].memory >= "40Gi"              ─► ….memory.compareTo(quantity("40Gi")) >= 0
 device.attributes["d/productName"] == "x"   ─► device.attributes["d"].productName == "x"
 productName.startswith("x")                 ─► productName.startsWith("x")
+[device.attributes["d"].numa, 7]            ─► [device.attributes["d"].numa, dyn(7)]
 """
 
 from __future__ import annotations
@@ -87,6 +88,21 @@ class Trees:
         yield from self._negations()
         yield from self._patterns()
         yield from self._memberships()
+        yield from self._elements()
+
+    def _elements(self) -> Iterator[Respelt]:
+        """Yield lists whose other elements are as dyn as attributes: all must have one type."""
+        for node in walk(self._root):
+            if not isinstance(node, ast.CreateList):
+                continue
+            reads = {path.node.id for path in device_paths(node)}
+            others = [each for each in node.elements if each.id not in reads]
+            instead = {each.id: f"dyn({self._text(each)})" for each in others}
+            if instead and len(others) < len(node.elements):
+                old = ", ".join(map(self._text, others))
+                new = ", ".join(instead.values())
+                fact = f"elements of a list have one type: an attribute is dyn, and {old} is not"
+                yield self._fix(fact, f"write {new} instead of {old}", instead)
 
     def _memberships(self) -> Iterator[Respelt]:
         """Yield `x in "a"` as `x == "a"` or `x.contains("a")`."""

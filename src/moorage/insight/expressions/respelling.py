@@ -19,7 +19,12 @@ from typing import Final
 from moorage.cel.device import DeviceCompiler
 from moorage.cel.lang.errors import CompileError
 from moorage.insight.expressions.candidates import Devices
-from moorage.insight.expressions.evaluation import TOO_COMPLEX, TOO_LONG
+from moorage.insight.expressions.evaluation import (
+    TOO_COMPLEX,
+    TOO_LONG,
+    ExpressionEvaluator,
+    evaluator_of,
+)
 from moorage.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind
 from moorage.insight.expressions.miswritten import STRING, Respelt, Trees, outside_strings
 from moorage.insight.messages import fitting
@@ -81,6 +86,17 @@ def misspelt(text: str, error: str, compiler: DeviceCompiler, devices: Devices) 
     )
     cause = options[0].cause if options else _cause(places, said)
     return Mistake(MistakeKind.SYNTAX, cause, options, text)
+
+
+def respelt(
+    text: str, error: str, compiler: DeviceCompiler, devices: Devices, *, derived: bool
+) -> Option | None:
+    """Return the first other way to write an expression that compiles, whatever it matches."""
+    for option in misspelt(text, error, compiler, devices).options:
+        found = evaluator_of(option.whole, compiler, derived=derived)
+        if isinstance(found, ExpressionEvaluator):
+            return option
+    return None
 
 
 def _cause(places: Sequence[re.Match[str]], fact: str, offset: int = -1) -> str:

@@ -17,6 +17,7 @@ from moorage.claims.leftovers import HOW_TO_FREE, UNRESERVED, freeing_command, i
 from moorage.hardware.machine import EXAMPLE_PROFILES
 from moorage.insight.expressions.evaluation import TOO_COMPLEX, TOO_LONG, InvalidExpression
 from moorage.insight.expressions.repairs import diagnose
+from moorage.insight.expressions.respelling import respelt
 from moorage.insight.expressions.syntax import shown_cost
 from moorage.insight.lint.context import ExpressionStage, key_of
 from moorage.insight.lint.rule import (
@@ -60,6 +61,13 @@ def _how_to_compile(stage: ExpressionStage, refusal: InvalidExpression, case: Ca
         found = diagnose([stage.expression.text], case.context.compiler, devices_of(case, stage))
         if found is not None and found.repairs:
             return found.repairs[0].text
+    is_derived = stage.expression.purpose == "derived"
+    devices = devices_of(case, stage)
+    meant = respelt(
+        stage.expression.text, refusal.error, case.context.compiler, devices, derived=is_derived
+    )
+    if meant is not None:
+        return meant.text
     return "correct it; `moor cel` tries it on devices"
 
 

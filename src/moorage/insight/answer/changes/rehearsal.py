@@ -278,7 +278,7 @@ class Rehearsal:
         result = before_create(value, kind, context, namespace=namespace)
         if result.stored is None:
             return None
-        kept = {"metadata": value.metadata}
+        kept = {"metadata": replace(value.metadata, namespace=result.stored.metadata.namespace)}
         if before is not None and hasattr(before, "status"):
             kept["status"] = before.status
         return replace(result.stored, **kept)

@@ -14,8 +14,7 @@ from moorage.api.gates import Gate
 from moorage.insight.answer.changes.edits import REMOVED, Edit, EditPath
 from moorage.insight.answer.finding import Case, FixRank
 from moorage.insight.expressions.candidates import Devices
-from moorage.insight.expressions.evaluation import ExpressionEvaluator, evaluator_of
-from moorage.insight.expressions.respelling import misspelt
+from moorage.insight.expressions.respelling import respelt
 from moorage.insight.messages import listed, nearest
 from moorage.insight.snapshot.written_objects import RefusedObject
 
@@ -335,11 +334,10 @@ def _expression(case: Case, refused: RefusedObject, error: Refusal) -> Repair | 
         )
     compiler, is_derived = case.around.compiler, "derivedAttributes" in error.path
     devices = Devices(case.fleet.devices, case.fleet, is_class_known=False)
-    for option in misspelt(written, error.detail, compiler, devices).options:
-        evaluator = evaluator_of(option.whole, compiler, derived=is_derived)
-        if isinstance(evaluator, ExpressionEvaluator):
-            return Repair(option.text, (Edit(error.path, option.whole),), option.cause)
-    return None
+    option = respelt(written, error.detail, compiler, devices, derived=is_derived)
+    if option is None:
+        return None
+    return Repair(option.text, (Edit(error.path, option.whole),), option.cause)
 
 
 _REPAIRS: Final[tuple[RepairOf, ...]] = (
