@@ -55,7 +55,7 @@ PACKAGES = {
     "kit": Size(2_958, 25),
     "library": Size(1_915, 10),
     "node": Size(17_555, 78),
-    "scheduler": Size(13_664, 68),
+    "scheduler": Size(13_672, 68),
     "sources": Size(1_190, 10),
     "store": Size(3_949, 21),
     "testing": Size(2_833, 15),

@@ -172,6 +172,16 @@ def test_without_time_for_a_new_line_the_old_one_goes() -> None:
     assert all("cannot allocate all claims" in each for each in left.values())
 
 
+def test_a_pod_whose_own_claim_is_gone_is_not_said_to_wait_for_devices() -> None:
+    """It is not tried any more, so that Kubernetes' message stays."""
+    rig = rig_of(*holder("notebook"), *replicas(2))
+    rig.run(for_s=30)
+    rig.server.drop(rig.claim("r-1"))
+    rig.run(for_s=SOON_S)
+    assert "Moorage: claim r-1 does not exist" in rig.condition("r-1")
+    assert "in use by" in rig.condition("r-0")
+
+
 def test_who_can_be_placed_by_now_is_tried() -> None:
     rig = rig_of(*holder("notebook"), pod("plain", nodeName="node-1"), *replicas(1))
     rig.run(for_s=30)

@@ -90,8 +90,9 @@ class FailureHandler:
         key = pod_key(pending.pod)
         profile = profile_of(pending.pod)
         self._plugins[key] = tuple((plugin, profile) for plugin in _plugins(pending))
-        if not pending.message:
-            return False  # it was not tried
+        if not pending.message:  # it was not tried
+            self.stale.mark(key, now.elapsed_s)
+            return False
         message, explanation = self._texts(key, pending)
         reason = SCHEDULER_ERROR if pending.is_fault else UNSCHEDULABLE
         nominated = pending.nominated
@@ -132,9 +133,10 @@ class FailureHandler:
             self._reports[key] = before._replace(explanation=explanation)
             self._report(key, before.message, UNSCHEDULABLE, now, explanation=explanation)
 
-    def hold_back(self, pod: Pod, plugin: str) -> None:
-        """Record which plugin keeps a pod from being tried; nothing is reported of it."""
+    def hold_back(self, pod: Pod, plugin: str, now: Moment) -> None:
+        """Record which plugin keeps a pod from being tried; what was reported is explained anew."""
         self._plugins[pod_key(pod)] = ((plugin, profile_of(pod)),)
+        self.stale.mark(pod_key(pod), now.elapsed_s)
 
     def handle_member(
         self, group: PodGroup | None, pending: Pending, now: Moment, *, is_muted: bool = False

@@ -228,7 +228,7 @@ class LiveScheduler:
             self.queue.back_off(entry, self._s)
             return
         if awaits_claims(self.cache.cluster, pod):
-            self._failures.hold_back(pod, DYNAMIC_RESOURCES)
+            self._failures.hold_back(pod, DYNAMIC_RESOURCES, self._moment)
             self.queue.add_unschedulable(entry, gated_hints(pod), None, self._s)
             return
         ready = attempt(self.cache.cluster, pod)

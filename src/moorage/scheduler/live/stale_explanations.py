@@ -3,7 +3,8 @@
     explained ──► index: words of the explanation ─► explanation ─► pods
                                   ▲
     an object is gone, or has ────┘ its pods ──► stale, until they are explained anew
-    nothing more to give
+    nothing more to give                           ▲
+    a pod is not tried any more, as its claim is gone
 
 Pods of one kind get the same answer, so only one of them is tried when something changes (see
 `scheduling_queue`); the others keep what was said of them. That may be out of date, and once it
@@ -83,7 +84,12 @@ class StaleExplanations:
         """Record that an object of this name is gone, or has nothing more to give."""
         for text in self._naming.get(name, ()):
             for key in self._pods[text]:
-                self._stale.setdefault(key, (now_s, now_s))
+                self.mark(key, now_s)
+
+    def mark(self, key: str, now_s: float) -> None:
+        """Record that what was said of a pod, if anything, is of another time."""
+        if key in self._texts:
+            self._stale.setdefault(key, (now_s, now_s))
 
     def postpone(self, key: str, now_s: float) -> None:
         """Record that there was no time for a pod."""
