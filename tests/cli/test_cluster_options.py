@@ -178,6 +178,20 @@ def test_wrong_command_lines(arguments: tuple[str, ...], message: str) -> None:
     assert message in result.stderr
 
 
+@pytest.mark.parametrize("program", ["moor", "kubectl moor"])
+def test_kubectl_moor_asks_the_cluster_of_kubectl_unless_told_otherwise(
+    program: str, tmp_path: Path
+) -> None:
+    nowhere = {"KUBECONFIG": str(tmp_path / "missing")}
+    result = CliRunner(env=nowhere).invoke(moor, ["explain", "pod/x"], prog_name=program)
+    asked = f"error: cluster: no kubeconfig: there is no {tmp_path / 'missing'}"
+    assert (asked in result.stderr) == (program == "kubectl moor")
+    assert ("nothing to look at" in result.stderr) == (program == "moor")
+    profile = ["devices", "--profile", "dgx-h100", "-o", "name"]
+    result = CliRunner(env=nowhere).invoke(moor, profile, prog_name=program)
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 24)
+
+
 def test_a_file_without_objects_is_told() -> None:
     result = count("--on", "-", text="apiVersion: v1\nkind: List\nitems: []\n")
     assert "warning: <stdin> has no objects: nothing of it is in the answer" in result.stderr

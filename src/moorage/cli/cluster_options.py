@@ -146,7 +146,8 @@ def _with_options(
         allows_empty: bool = True,
         **kwargs: Any,
     ) -> Any:
-        asks = is_live or bool(kubeconfig or context)
+        names_none = not (filenames or cluster_names or profile_names)
+        asks = is_live or bool(kubeconfig or context) or (names_none and is_plugin())
         has_cluster = asks or bool(profile_names) or not is_needed
         _check_usage(filenames, cluster_names, has_cluster=has_cluster)
         if at and not cluster_names:
@@ -227,7 +228,8 @@ _OPTIONS = (
         "--live",
         "is_live",
         is_flag=True,
-        help="Read the cluster that kubectl is configured for.",
+        help="Read the cluster that kubectl is configured for; kubectl moor does so if no source is "
+        "given.",
     ),
     click.option(
         "--kubeconfig",
@@ -282,6 +284,12 @@ def read_cluster(
     except ProfileError as error:
         raise click.UsageError(str(error)) from None
     return ClusterInput(**asdict(found))
+
+
+def is_plugin() -> bool:
+    """Whether the command is run as `kubectl moor`."""
+    context = click.get_current_context(silent=True)
+    return context is not None and (context.find_root().info_name or "").startswith("kubectl")
 
 
 def _check_usage(
