@@ -1,5 +1,5 @@
 """Drawings generated from code and answers: the layers of the packages, the funnel of an
-explanation, and the life of a claim.
+explanation, the plan of the example, and the life of a claim.
 """
 
 from __future__ import annotations
@@ -8,7 +8,10 @@ import json
 import re
 import textwrap
 import tomllib
+from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from click.testing import CliRunner
@@ -102,11 +105,16 @@ STAGES = (
     ("fitting", "with enough capacity"),
     ("together", "that satisfy the constraints together"),
 )
-BAR_HEIGHT, BAR_STEP = 22, 30
+ALWAYS = ("inFleet", "onNode", "together")
+# As wide as a README is shown, so that letters are as large there as in the text.
+FUNNEL_WIDTH, BAR_WIDTH, BAR_HEIGHT, BAR_STEP = 830, 400, 24, 32
 
 
 def funnel() -> str:
-    """Return what becomes of the devices for a pending pod: the answer of `moor explain`."""
+    """Return what becomes of the devices for a pending pod: the answer of `moor explain`.
+
+    As there, steps that take no device away are left out.
+    """
     arguments = [
         str(ROOT / part) if part.startswith("examples/") else part for part in QUESTION.split()
     ]
@@ -117,30 +125,53 @@ def funnel() -> str:
     told = []
     for request in verdict["diagnosis"]["requests"]:
         heading = f"request {request['request']}: {request['wanted']} wanted"
-        parts.append(words(PADDING, y + 12, heading, "text bold s12"))
-        y += 24
-        for key, label in STAGES:
-            parts.append(_bar(y, request[key], request["inFleet"], label))
+        counts = [(request[key], label) for key, label in _steps(request)]
+        parts.append(words(PADDING, y + 14, heading, "text bold s14"))
+        y += 28
+        for count, label in counts:
+            parts.append(_bar(y, count, request["inFleet"], label))
             y += BAR_STEP
-        told.append(f"{heading}; " + ", ".join(f"{request[k]} {label}" for k, label in STAGES))
+        told.append(f"{heading}; " + ", ".join(f"{count} {label}" for count, label in counts))
         y += 12
-    for line in textwrap.wrap(f"Answer: {answer['cause']}", 118):
-        parts.append(words(PADDING, y + 10, line, "own strong s12"))
-        y += LINE_HEIGHT + 2
+    for line in textwrap.wrap(f"Answer: {answer['cause']}", 100):
+        parts.append(words(PADDING, y + 12, line, "own strong s14"))
+        y += LINE_HEIGHT + 5
     title = (
         f"Why {answer['title']} gets no node: what becomes of the devices of {verdict['nodes'][0]}"
     )
-    return canvas(title, ". ".join(told), WIDTH, y + PADDING, parts)
+    return canvas(title, ". ".join(told), FUNNEL_WIDTH, y + PADDING, parts)
+
+
+def _steps(request: dict[str, int]) -> Iterator[tuple[str, str]]:
+    """Yield the steps of a request that take devices away, and those that are always shown."""
+    before = 0
+    for key, label in STAGES:
+        if key in ALWAYS or request[key] != before:
+            yield key, label
+        before = request[key]
 
 
 def _bar(y: int, count: int, whole: int, label: str) -> str:
-    width = round(count / whole * 520)
-    bar = rectangle(PADDING, y, 520, BAR_HEIGHT, "track", 3)
+    width = round(count / whole * BAR_WIDTH)
+    bar = rectangle(PADDING, y, BAR_WIDTH, BAR_HEIGHT, "track", 3)
     if count:
         bar += rectangle(PADDING, y, width, BAR_HEIGHT, "c0", 3)
-    look = "alarm bold s12" if count == 0 else "text bold s12"
-    number = words(PADDING + 560, y + 15, str(count), f"{look} last")
-    return bar + number + words(PADDING + 572, y + 15, label, "own text s12")
+    look = "alarm bold s14" if count == 0 else "text bold s14"
+    right = PADDING + BAR_WIDTH + 40
+    number = words(right, y + 17, str(count), f"{look} last")
+    return bar + number + words(right + 12, y + 17, label, "own text s14")
+
+
+# --- the plan -----------------------------------------------------------------------------
+
+
+def plan_picture() -> str:
+    """Return the picture of the example's plan, as `moor plan --picture` draws it."""
+    with TemporaryDirectory() as folder, chdir(ROOT):
+        path = Path(folder) / "plan.svg"
+        plan = ["plan", "-f", "examples/training", "--profile", "dgx-h100", "--picture", str(path)]
+        CliRunner().invoke(moor, plan)
+        return path.read_text(encoding="utf-8")
 
 
 # --- the life of a claim ------------------------------------------------------------------

@@ -13,6 +13,8 @@
 
 and the pictures beside them, in docs/pictures:
 
+    plan.svg          what `moor plan --picture` draws for the example
+    terminal.svg      commands in a terminal, typed and run
     topology.svg      claims on two machines of a profile
     sweep.svg         the chart of the notebook in docs/tutorial/library.md
     architecture.svg  the packages in their layers, of pyproject.toml and ARCHITECTURE.md
@@ -57,7 +59,7 @@ from reference.built_in_kinds import built_in_section
 from reference.cel_functions import functions_page
 from reference.command_tree import meaning_of, names_of, options_of, usage_of, walk
 from reference.completion_table import completion_text
-from reference.diagrams import architecture, claim_life, funnel
+from reference.diagrams import architecture, claim_life, funnel, plan_picture
 from reference.example_picture import example_picture
 from reference.explain_json import explain_page, schema_text
 from reference.feature_gates import gates_page
@@ -67,6 +69,7 @@ from reference.man_pages import man_pages
 from reference.markdown import MADE, page_of, table_of
 from reference.metrics import metrics_page
 from reference.plots import plots
+from reference.recording import recording
 from reference.tutorial_picture import sweep_picture
 from release.vendored import NOTICES, notices
 
@@ -295,6 +298,8 @@ PAGES: dict[str, Callable[[], str]] = {
 
 PICTURES: dict[str, Callable[[], str]] = {
     "topology.svg": example_picture,
+    "plan.svg": plan_picture,
+    "terminal.svg": recording,
     "sweep.svg": sweep_picture,
     "architecture.svg": architecture,
     "funnel.svg": funnel,

@@ -27,7 +27,7 @@ from tests.web.browser.driving import chromium, wait_for_picture
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "pictures" / "page-tour.gif"
-WIDTH, PAGE_HEIGHT, CAPTION_HEIGHT = 1200, 720, 44
+WIDTH, PAGE_HEIGHT, CAPTION_HEIGHT = 960, 640, 44
 HEIGHT = PAGE_HEIGHT + CAPTION_HEIGHT
 SECONDS = 3.2
 COLOURS = 128
