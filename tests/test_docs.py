@@ -19,6 +19,7 @@ copies the examples itself gets no link to them. Files are saved in the folder w
 from __future__ import annotations
 
 import doctest
+import json
 import os
 import re
 import shlex
@@ -34,6 +35,7 @@ import pytest
 from click.testing import CliRunner
 
 import dev
+from conformance.runner import read_cases
 from moorage.api import errors as api_errors
 from moorage.api.catalogue import KINDS, SERVED
 from moorage.api.codec import decode_tree
@@ -50,6 +52,7 @@ from moorage.cluster.programs import CONTROLLERS
 from moorage.validation.errors import ErrorType, FieldError
 from reference import pages
 from release.vendored import NOTICES
+from tests.corpus import corpus
 from tests.shell_session import ShellSession
 
 ROOT = Path(__file__).parents[1]
@@ -580,7 +583,26 @@ def test_contributing_says_of_every_command_what_dev_py_says() -> None:
     assert dict(rows) == said
 
 
-def test_readme_has_the_two_commands() -> None:
-    assert ("python3 dev.py run", "python3 dev.py test") in [
-        block.lines for block in blocks_of(ROOT / "README.md")
-    ]
+def test_readme_begins_with_the_two_commands() -> None:
+    first = next(blocks_of(ROOT / "README.md"))
+    assert first.lines == ("python3 dev.py run", "python3 dev.py test")
+    assert text_of("README.md").partition("python3 dev.py run")[0].count("\n") < 15
+
+
+def test_readme_says_the_figures_that_were_measured() -> None:
+    readme = " ".join(text_of("README.md").replace("[", "").split())
+    (rows,) = re.findall(
+        r"^\| `allocator` \| (.+?) \|", text_of("docs/how-to/run-conformance.md"), re.M
+    )[-1:]
+    assert f"{rows} recorded allocations" in readme
+    recorded = json.loads(text_of("docs/data/offline.json"))
+    (seconds,) = (row["values"][0] for row in recorded["rows"] if row["name"] == "explain, json")
+    assert f"is explained in {seconds:.1f} seconds of CPU time" in readme
+    assert "2,000 nodes with 16,000" in recorded["title"]
+
+
+def test_the_page_about_conformance_counts_the_recorded_allocations() -> None:
+    files = sorted(corpus("allocator").glob("*.jsonl"))
+    cases = sum(1 for file in files for _ in read_cases(file))
+    row = f"| `allocator` | {cases:,} of {cases:,} | |"
+    assert row in text_of("docs/how-to/run-conformance.md")
