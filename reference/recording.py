@@ -54,7 +54,9 @@ def recording() -> str:
     scenes = [_scene(command) for command in COMMANDS]
     whole_s = sum(scene.duration_s for scene in scenes)
     height = 2 * MARGIN + LINE * (1 + max(len(scene.lines) for scene in scenes))
-    parts, styles, start_s = [], [], 0.0
+    parts: list[str] = []
+    styles: list[str] = []
+    start_s = 0.0
     for number, scene in enumerate(scenes):
         parts.append(_drawn(number, scene))
         styles += _moves(number, scene, start_s, whole_s)

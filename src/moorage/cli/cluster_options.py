@@ -228,8 +228,8 @@ _OPTIONS = (
         "--live",
         "is_live",
         is_flag=True,
-        help="Read the cluster that kubectl is configured for; kubectl moor does so if no source is "
-        "given.",
+        help="Read the cluster that kubectl is configured for; kubectl moor does so if no source "
+        "is given.",
     ),
     click.option(
         "--kubeconfig",
