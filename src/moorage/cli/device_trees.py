@@ -14,6 +14,7 @@ from moorage.cli.output import Progress, complain
 from moorage.cli.terminal import echo
 from moorage.insight.devices import ClusterUsage
 from moorage.insight.snapshot.snapshot import Snapshot
+from moorage.kit.atomic_file import replace_file
 from moorage.validation.strategy import Context
 
 if TYPE_CHECKING:
@@ -63,9 +64,9 @@ def write_picture(
 
 
 def write_text(name: str, text: str) -> None:
-    """Write a file that was asked for, or print the error and exit."""
+    """Write a file about a cluster, for its owner alone; or print the error and exit."""
     try:
-        Path(name).write_text(text, encoding="utf-8")
+        replace_file(Path(name), text.encode())
     except OSError as error:
         complain(f"{name}: {error.strerror or error}")
         sys.exit(UNREADABLE)

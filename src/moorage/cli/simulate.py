@@ -15,6 +15,7 @@ import click
 
 from moorage.cli import CONTEXT
 from moorage.cli.cluster_options import ClusterInput, manifest_cluster_options
+from moorage.cli.device_trees import write_text
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from moorage.cli.output import Progress, Row, complain, output_option, print_table, print_tree, warn
 from moorage.cli.scheduler_file import scheduler_config_option
@@ -166,7 +167,8 @@ def command(
     for note in found.notes:
         warn(note)
     if picture_file is not None:
-        _write_picture(found, picture_file)
+        chart = line_chart(use_lines(found), title=USE_TITLE, x="hours")
+        write_text(str(picture_file), chart)
     _print(found, output, is_timeline=is_timeline)
     sys.exit(given.exit_status(DOES_NOT_FIT if found.waiting else FITS))
 
@@ -231,15 +233,6 @@ def _simulated(
         given.end_without(str(error))
     except InsightError as error:
         raise click.UsageError(printable(str(error))) from None
-
-
-def _write_picture(found: SimulationResult, path: Path) -> None:
-    try:
-        path.write_text(line_chart(use_lines(found), title=USE_TITLE, x="hours"), "utf-8")
-    except OSError as error:
-        complain(f"{path}: {error.strerror or error}")
-        sys.exit(UNREADABLE)
-    echo(f"{path} written", err=True)
 
 
 # --- printing -------------------------------------------------------------------------------------

@@ -23,14 +23,13 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from moorage.kit.atomic_file import replace_file
+from moorage.kit.atomic_file import PRIVATE_FILE, replace_file
 
 LOCK, RECORD, LOGS = "up.lock", "up.json", "log"
 CREDENTIALS = "pki"
 NODE, CDI = "node", "cdi"  # the node's state, and its drivers' device metadata
 LOG_BYTES_MAX = 8 * 1024 * 1024
 RECORD_BYTES_MAX = 1024 * 1024
-RECORD_MODE = LOG_MODE = 0o644  # in a folder that only its owner can open
 
 
 class FolderError(Exception):
@@ -144,7 +143,7 @@ class StateFolder:
     def write(self, state: ClusterState) -> None:
         """Write the state, or raise OSError and leave the file as it was."""
         text = msgspec.json.format(msgspec.json.encode(state), indent=1)
-        replace_file(self.path / RECORD, text, mode=RECORD_MODE, is_durable=False)
+        replace_file(self.path / RECORD, text, is_durable=False)
 
     def read(self) -> ClusterState | None:
         """Return the last written state, if it can be read."""
@@ -209,7 +208,8 @@ class LogFile:
             self.close()
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._descriptor = os.open(self._path, flags, LOG_MODE)
+        self._descriptor = os.open(self._path, flags, PRIVATE_FILE)
+        os.fchmod(self._descriptor, PRIVATE_FILE)  # It may have been there.
         return os.fstat(self._descriptor).st_size
 
 

@@ -19,8 +19,10 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
-PRIVATE_FILE = 0o600
+PRIVATE_FILE = 0o600  # with secrets, or what only some may see of a cluster
+PRIVATE_FOLDER = 0o700
 TEMPORARY_SUFFIX = ".tmp"  # of a file that a crash may have left behind
 _NAME_MAX = 100  # characters of the name that its temporary file repeats
 # How file systems say that folders cannot be synced, or need not be.
@@ -67,6 +69,17 @@ def _write_beside(
         file.flush()
         if is_durable:
             os.fsync(handle)
+
+
+def open_private(path: Path, *, is_new: bool = False) -> BinaryIO:
+    """Open an empty file that only its owner can read, or raise OSError; a new one must not exist.
+
+    For files that are written over time; `replace_file` writes all others.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_EXCL if is_new else os.O_TRUNC)
+    handle = os.open(path, flags, PRIVATE_FILE)
+    os.fchmod(handle, PRIVATE_FILE)  # It may have been there.
+    return os.fdopen(handle, "wb")
 
 
 def sync_folder(folder: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from moorage.insight.simulation.line_chart import Point, line_chart
+from moorage.kit.atomic_file import replace_file
 from moorage.kit.errors import MoorageError
 from moorage.library.results import Readable
 
@@ -35,8 +36,8 @@ class Chart(Readable):
         return line_chart(self._lines, title=self._title, x=self._x, y=self._y)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the chart to an SVG file."""
-        Path(path).write_text(self.svg, encoding="utf-8")
+        """Write the chart to an SVG file that only its owner can read."""
+        replace_file(Path(path), self.svg.encode())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the points of all lines."""
