@@ -105,6 +105,19 @@ def test_files_are_for_their_owner_only_and_no_drafts_stay(tmp_path: Path) -> No
     assert not [file.name for file in files if file.name.startswith(".")]
 
 
+def test_an_authority_is_renewed_under_the_name_that_it_has(tmp_path: Path) -> None:
+    key = certificates.new_key()
+    old = certificates.authority_certificate(key, NOW, name="another-ca")
+    for name, data in (("ca.crt", old.certificate), ("ca.key", key)):
+        (tmp_path / name).write_bytes(data)
+    held = certificates.client_certificate(old, "ann", (), NOW)
+    assert CredentialsFolder(tmp_path).ensure(NOW).authority == old
+    renewed = CredentialsFolder(tmp_path).ensure(later(days=3600)).authority
+    assert renewed != old
+    assert certificates.user_of(renewed.certificate) == "another-ca"
+    assert certificates.is_signed_by(held.certificate, renewed.certificate)
+
+
 def test_what_is_there_is_kept(tmp_path: Path) -> None:
     first = CredentialsFolder(tmp_path).ensure(NOW)
     clients = ("admin", "scheduler", "controller-manager", KUBELET_CLIENT)

@@ -11,17 +11,21 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from moorage.api.apps import Deployment
 from moorage.api.codec import decode_tree
-from moorage.api.core import Pod
+from moorage.api.core import Node, Pod
 from moorage.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
+from moorage.api.timestamp import Timestamp
+from moorage.apiserver.auth.certificates import authority_certificate, new_key
 from moorage.client.api_client import ApiClient
 from moorage.client.client_factory import http_client, load_rest_config
 from moorage.client.errors import ClientError
-from moorage.client.writes import Create
+from moorage.client.writes import Create, Patch, Target
+from moorage.cluster.simulation.machines import SIMULATED
 from moorage.cluster.state_folder import StateFolder
 
 WAIT_S = 60.0
@@ -142,6 +146,99 @@ def test_one_process_is_the_control_plane_and_may_be_killed(tmp_path: Path) -> N
         assert logs["scheduler"].count("scheduling at ") == 2
         assert logs["controllers"].count("controlling at ") == 2
         assert logs["server"].count("serving at ") == 2
+
+
+async def written_under_another_domain(folder: Path) -> None:
+    """Change the nodes to how they would be if another program had simulated them."""
+    async with client(folder) as kubectl:
+        for node in (await kubectl.list(Node)).values:
+            annotations = {SIMULATED: None, "earlier.example/simulated": "true"}
+            change = {"metadata": {"annotations": annotations}}
+            await kubectl.write(Patch(Target.of(node), change))
+        template = {"spec": {"devices": {"requests": REQUESTS}}}
+        await create(kubectl, ResourceClaimTemplate, "gpu", template)
+
+
+async def until_first_runs(folder: Path) -> None:
+    async with client(folder) as kubectl:
+        await deploy(kubectl, "first")
+        await until_running(kubectl, 1)
+
+
+def test_state_of_another_authority_and_domain_is_opened(tmp_path: Path) -> None:
+    pki, key = tmp_path / "pki", new_key()
+    pki.mkdir()
+    authority = authority_certificate(key, Timestamp(datetime.now(UTC)), name="another-ca")
+    (pki / "ca.crt").write_bytes(authority.certificate)
+    (pki / "ca.key").write_bytes(key)
+    with cluster(tmp_path):
+        asyncio.run(written_under_another_domain(tmp_path))
+    with cluster(tmp_path):
+        asyncio.run(until_first_runs(tmp_path))
+        assert status(tmp_path)["overview"]["nodes_ready"] == 1
+    assert (pki / "ca.crt").read_bytes() == authority.certificate
+
+
+def test_nodes_of_another_profile_are_kept_and_named(tmp_path: Path) -> None:
+    with cluster(tmp_path):
+        pass
+    place = ("--data-dir", str(tmp_path))
+    started = moor("up", *place, "--port", "0", "--profile", "xe8640", "--detach")
+    try:
+        assert started.returncode == 0, started.stderr
+        assert "kept from an earlier start, 1 node of another --profile: dgx-h100-0; kubectl " in (
+            started.stdout
+        )
+    finally:
+        moor("down", *place)
+
+
+def test_whoever_asks_for_another_cluster_hears_of_the_one_that_runs_here(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    environment = {**os.environ, "MOORAGE_DATA_DIR": str(folder), "KUBECONFIG": "/nowhere"}
+    told = f"hint: `moor up` runs a cluster here: give --kubeconfig {folder}/kubeconfig, or export"
+    command = [sys.executable, "-m", "moorage.cli.main"]
+
+    def errors(*arguments: str) -> str:
+        done = subprocess.run(
+            [*command, *arguments],
+            env=environment, capture_output=True, text=True, timeout=150, check=False,
+        )  # fmt: skip
+        assert done.returncode == 3, done.stderr
+        return done.stderr
+
+    recording = str(tmp_path / "x.moorrec")
+    with cluster(folder):
+        for each in ("devices --live", "lint --live", "ui --live", f"record -o {recording}"):
+            assert told in errors(*each.split()), each
+    assert "hint" not in errors("devices", "--live")
+
+
+def test_the_kubeconfig_is_printed_as_a_line_for_the_shell(tmp_path: Path) -> None:
+    folder = tmp_path / "my state"
+    started = moor("up", "--data-dir", str(folder), "--port", "0", "--no-node", "--detach")
+    moor("down", "--data-dir", str(folder))
+    assert f"\nexport KUBECONFIG='{folder}/kubeconfig'\n" in started.stdout
+
+
+def test_only_its_owner_can_read_what_a_cluster_writes(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    mask = os.umask(0)
+    try:
+        with cluster(folder):
+            backup = tmp_path / "cluster.moorbak"
+            saved = moor("store", "backup", str(backup), "--data-dir", str(folder))
+            assert saved.returncode == 0, saved.stderr
+            made = moor(
+                *("kubeconfig", "--data-dir", str(folder), "--node", "worker-1"),
+                *("--folder", str(tmp_path / "worker")),
+            )
+            assert made.returncode == 0, made.stderr
+    finally:
+        os.umask(mask)
+    written = [path for path in tmp_path.rglob("*") if path.is_file() or path.is_dir()]
+    assert len(written) > 20
+    assert [str(path) for path in written if path.stat().st_mode & 0o077] == []
 
 
 def test_what_there_was_is_there_after_a_restart_and_nobody_starts_twice(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ from moorage.apiserver.settings import WATCH_S, Limits, Settings
 from moorage.apiserver.storage.registry import Registry
 from moorage.apiserver.storage.store import compact_regularly, open_store
 from moorage.apiserver.system_objects import ensure_system_objects
+from moorage.kit.atomic_file import PRIVATE_FOLDER
 from moorage.kit.bulkhead import keep_running
 from moorage.kit.generated_names import new_suffix, new_uid
 from moorage.kit.go_platform import go_arch, go_os
@@ -170,7 +171,7 @@ async def assembled(
 
     Without a store it opens the one of its settings.
     """
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    settings.data_dir.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         if store is None:
             store = await stack.enter_async_context(_store_of(settings))

@@ -16,6 +16,7 @@ collection       objects with their source text, for commands that report lines
 terminal         the only way to print, with unprintable characters escaped
 output           tables, JSON, YAML, warnings, ages, progress; the option -o
 apply_fix        `explain --apply-fix`: shows, asks, applies; live_fix: the steps of a fix
+live_hint        the cluster that runs here, for who cannot reach the one of --live
 object_argument  the argument KIND/NAME
 scheduler_file   the file of --config and --scheduler-config
 device_trees     devices as JSON, YAML and pictures

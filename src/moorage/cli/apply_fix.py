@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from moorage.cli.errors import DOES_NOT_FIT, FITS, fail
+from moorage.cli.errors import DOES_NOT_FIT, FITS
 from moorage.cli.live_fix import (
     HalfReplacedError,
     LiveFix,
@@ -17,6 +17,7 @@ from moorage.cli.live_fix import (
     Step,
     failure_text,
 )
+from moorage.cli.live_hint import fail_to_reach
 from moorage.cli.output import complain, yaml_text
 from moorage.cli.terminal import ask, coloured, echo, is_asked, printable, printable_lines
 from moorage.client.client_factory import RestConfig, http_client
@@ -38,14 +39,14 @@ def apply_fix(live: Live, plan: Plan, answered: AnsweredPods, fix: Fix, *, is_su
     snapshot = plan.before
     access = live.access
     if isinstance(access, ClientError):
-        fail(f"cluster: {access}")
+        fail_to_reach(access)
     try:
         steps = asyncio.run(_planned(access, snapshot, answered, fix))
     except NotPossibleError as error:
         complain(f"nothing was changed: {error}")
         return DOES_NOT_FIT
     except ClientError as error:
-        fail(f"cluster: {error}")
+        fail_to_reach(error)
     echo(printable(f"{answered.title(live.namespace)}: {fix.marked}"))
     for note in sibling_notes(plan, fix, (each.pod for each in answered.pods)):
         echo(printable(f"  {note}"))

@@ -24,7 +24,7 @@ from moorage.hardware.attributes import NumaNodeForm
 from moorage.hardware.errors import ProfileError
 from moorage.insight.errors import UnreadError
 from moorage.insight.messages import listed
-from moorage.insight.snapshot.unread import Unread, UnreadKind
+from moorage.insight.snapshot.unread import Obstacle, Unread, UnreadKind
 from moorage.kit.process_memory import garbage_collection_paused, keep_what_exists
 from moorage.sources.cluster_sources import ClusterSource, FileSource, Profiles
 from moorage.sources.given_cluster import GivenCluster, read_given
@@ -261,7 +261,16 @@ def read_sources(sources: Sources) -> ClusterInput:
         given = read_cluster(**sources._asdict())
         keep_what_exists()
     _print_findings(given)
+    hint_if_lost(given.unread)
     return given
+
+
+def hint_if_lost(unread: Unread) -> None:
+    """Print which cluster runs here, if nothing of the one of --live could be reached."""
+    if unread and all(each.obstacle is Obstacle.FAILED for each in unread.kinds):
+        from moorage.cli.live_hint import print_hint  # few commands need it
+
+        print_hint()
 
 
 def read_cluster(

@@ -11,7 +11,7 @@ import click
 
 from moorage import __version__
 from moorage.cli import CONTEXT
-from moorage.cli.cluster_options import Sources, manifest_source_options
+from moorage.cli.cluster_options import Sources, hint_if_lost, manifest_source_options
 from moorage.cli.collection import collect
 from moorage.cli.command_classes import files_argument
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
@@ -135,9 +135,11 @@ class LintInput(NamedTuple):
         objects = [each for each in cluster.objects if _key(each) not in replaced]
         objects += added.objects
         looked_at = added if sources.manifests else cluster
+        unread = Unread(tuple(cluster.unread))
+        hint_if_lost(unread)
         return cls(
             subjects=looked_at.objects,
-            world=_world(objects, context, Unread(tuple(cluster.unread))),
+            world=_world(objects, context, unread),
             files=added.files if sources.manifests else None,
             ignored=looked_at.ignored,
             unreadable=[*cluster.unreadable, *added.unreadable],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -20,12 +19,14 @@ from moorage.cli import CONTEXT
 from moorage.cli.command_classes import Duration, option_with_default
 from moorage.cli.errors import fail, os_error_text
 from moorage.cli.gate_options import gate_options
+from moorage.cli.live_hint import fail_to_reach
 from moorage.cli.terminal import echo, say
 from moorage.insight.history.history import Moment, ObjectKey
 from moorage.insight.history.recording import Header, RecordingWriter
 from moorage.insight.messages import counted
 from moorage.insight.snapshot.redaction import redact
 from moorage.insight.snapshot.unread import Unread
+from moorage.kit.atomic_file import open_private
 
 if TYPE_CHECKING:
     from moorage.client.client_factory import RestConfig
@@ -136,14 +137,14 @@ def command(
 
     live = find_live(kubeconfig, context, namespace)
     if isinstance(live.access, ClientError):
-        fail(f"cluster: {live.access}")
+        fail_to_reach(live.access)
     try:
         with new_recording(path) as file:
             recorder = Recorder(file, bytes_max, str(gates), redacts=redacts)
             try:
                 asyncio.run(_record(live.access, live.namespace, recorder, gates, duration_s))
             except* ClientError as errors:
-                fail(f"cluster: {errors.exceptions[0]}")
+                fail_to_reach(errors.exceptions[0])
             finally:
                 recorder.finish()
     except OSError as error:
@@ -156,7 +157,7 @@ def command(
 
 def new_recording(path: Path) -> BinaryIO:
     """Open a new file that only its owner can read: specs of pods hold what others may not see."""
-    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
+    return open_private(path, is_new=True)
 
 
 class Recorder:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-DATA_DIR = "moorage-data"
+DATA_DIR, DATA_DIR_VARIABLE = "moorage-data", "MOORAGE_DATA_DIR"
 
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 _HOST = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?", re.IGNORECASE)
@@ -98,7 +98,7 @@ def data_dir_option(function: F) -> F:
         "--data-dir",
         type=click.Path(path_type=Path, file_okay=False),
         default=DATA_DIR,
-        envvar="MOORAGE_DATA_DIR",
+        envvar=DATA_DIR_VARIABLE,
         help="Directory of the server's store, credentials and kubeconfig.",
     )(function)
 

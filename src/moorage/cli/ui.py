@@ -27,6 +27,7 @@ from moorage.cli.cluster_options import (
 )
 from moorage.cli.command_classes import option_with_default
 from moorage.cli.errors import UNREADABLE, fail, needs_extra, os_error_text
+from moorage.cli.live_hint import fail_to_reach
 from moorage.cli.output import Progress, warn
 from moorage.cli.plan import planned
 from moorage.cli.server_options import data_dir_option
@@ -277,7 +278,7 @@ async def _serve_live(
     from moorage.web.rights import Rights
 
     if isinstance(live.access, ClientError):
-        fail(f"cluster: {live.access}")
+        fail_to_reach(live.access)
     facts = SourceFacts(live.access.server, "kubeconfig", is_live=True)
     feed = Feed(facts, sources.context, now=_now, history=History())
     async with http_client(live.access) as client:
@@ -296,7 +297,7 @@ async def _serve_live(
             page = Page(feed, Access[str](name_of=str, rights_of=rights_of))
             await serve_page(page, port=port, on_start=show)
         except* ClientError as errors:
-            fail(f"cluster: {errors.exceptions[0]}")
+            fail_to_reach(errors.exceptions[0])
         finally:
             following.cancel()
             ready.cancel()

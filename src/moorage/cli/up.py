@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -33,6 +34,8 @@ from moorage.cli.server_options import (
 from moorage.cli.simulated_nodes import read_fleets, simulated_nodes_options
 from moorage.cli.status import ProgressView, status_lines
 from moorage.cli.terminal import echo, say
+from moorage.insight.messages import counted, listed
+from moorage.kit.atomic_file import open_private
 
 if TYPE_CHECKING:
     from moorage.client.contract import Client
@@ -238,6 +241,7 @@ async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:
     looking = asyncio.gather(
         _show_status(view, plan.folder / "kubeconfig", supervisor),
         _create_classes(view, is_serving, plan),
+        _print_kept(view, is_serving, plan),
         _print_link(view, is_serving, plan),
     )
     try:
@@ -269,10 +273,46 @@ async def _create_classes(view: ProgressView, is_serving: asyncio.Event, plan: C
 
 def _print_addresses(view: ProgressView, supervisor: Supervisor, plan: ClusterPlan) -> None:
     view.line(f"cluster at {supervisor.state.server}")
-    view.line(f"kubeconfig: {plan.folder / 'kubeconfig'}")
+    view.line(_export_line(plan))
     view.line(f"logs: {plan.folder / 'log'}")
     if supervisor.state.node is not None:
         view.line(f"node {supervisor.state.node}")
+
+
+def _export_line(plan: ClusterPlan) -> str:
+    """Return the line that makes kubectl and `moor … --live` use the cluster, for a shell."""
+    return f"export KUBECONFIG={shlex.quote(str(plan.folder / 'kubeconfig'))}"
+
+
+async def _print_kept(view: ProgressView, is_serving: asyncio.Event, plan: ClusterPlan) -> None:
+    """Print which nodes of another profile there are, once the server is there."""
+    await is_serving.wait()
+    for line in await _kept_lines(plan):
+        view.line(line)
+
+
+async def _kept_lines(plan: ClusterPlan) -> list[str]:
+    """Return a line about the simulated nodes of an earlier start that --profile does not give."""
+    from moorage.client.errors import ClientError
+    from moorage.cluster.simulation.machines import kept_nodes
+
+    given = {
+        node.metadata.name
+        for fleet in read_fleets(plan.profiles, plan.form)
+        for node in fleet.nodes
+    }
+
+    async def find(client: Client) -> list[str]:
+        return await kept_nodes(client, given)
+
+    try:
+        kept = await _with_client(plan.folder / "kubeconfig", find)
+    except ClientError:
+        return []  # which other lines report
+    if not kept:
+        return []
+    nodes = f"{counted(len(kept), 'node')} of another --profile: {listed(kept)}"
+    return [f"kept from an earlier start, {nodes}; kubectl delete node removes what is not wanted"]
 
 
 async def _print_link(view: ProgressView, is_serving: asyncio.Event, plan: ClusterPlan) -> None:
@@ -316,7 +356,7 @@ def _detach(folder: StateFolder, plan: ClusterPlan, where: str) -> None:
 
     try:
         with folder.locked():
-            log = folder.log("up").open("wb")
+            log = open_private(folder.log("up"))
     except (FolderError, OSError) as error:
         fail(str(error))
     with log:
@@ -333,7 +373,9 @@ def _detach(folder: StateFolder, plan: ClusterPlan, where: str) -> None:
         state = folder.read()
         if state is not None and state.pid == process.pid and state.is_working:
             echo(f"cluster at {state.server}")
-            echo(f"kubeconfig: {plan.folder / 'kubeconfig'}")
+            echo(_export_line(plan))
+            for line in asyncio.run(_kept_lines(plan)):
+                echo(line)
             echo(asyncio.run(page_line(plan.folder / "kubeconfig", where)))
             echo(f"`moor status{where}` shows it, `moor down{where}` stops it")
             return

@@ -50,14 +50,14 @@ def new_key() -> bytes:
     return _key_pem(ec.generate_private_key(ec.SECP256R1()))
 
 
-def authority_certificate(key_pem: bytes, now: Timestamp) -> Pair:
+def authority_certificate(key_pem: bytes, now: Timestamp, *, name: str = AUTHORITY_NAME) -> Pair:
     """Return a self-signed authority.
 
-    With the key of an older one it replaces that: certificates that it signed stay valid.
+    With key and name of an older one it replaces that: certificates that it signed stay valid.
     """
     key = _read_key(key_pem)
-    name = _name(AUTHORITY_NAME, ())
-    builder = _builder(name, name, key.public_key(), now, AUTHORITY_LIFE)
+    subject = _name(name, ())
+    builder = _builder(subject, subject, key.public_key(), now, AUTHORITY_LIFE)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
     builder = builder.add_extension(

@@ -34,13 +34,12 @@ from moorage.apiserver.auth.certificates import Pair
 from moorage.apiserver.auth.service_account_tokens import SigningKey
 from moorage.apiserver.auth.users import MASTERS, NODE_PREFIX, NODES
 from moorage.apiserver.errors import CertificateError, CredentialsError, SigningKeyError
-from moorage.kit.atomic_file import read_bounded, replace_file, replace_files
+from moorage.kit.atomic_file import PRIVATE_FOLDER, read_bounded, replace_file, replace_files
 from moorage.kit.extras import optional_imports
 
 with optional_imports():
     from cryptography.hazmat.primitives import serialization
 
-PRIVATE_FOLDER = 0o700
 FILE_BYTES_MAX = 64 * 1024
 
 AUTHORITY, FRONT_PROXY = "ca", "front-proxy-ca"
@@ -137,7 +136,7 @@ class CredentialsFolder:
             raise CredentialsError(f"{self.path}: {error.strerror}") from None
 
     def _authority(self, name: str, now: Timestamp, renewed: list[str]) -> Pair:
-        """Return the authority. Its key never changes: all issued credentials depend on it."""
+        """Return the authority; all issued credentials depend on its key and name, which stay."""
         found = self._read_pair(name)
         if (
             found is not None
@@ -151,7 +150,8 @@ class CredentialsFolder:
             raise CredentialsError(f"{path}: missing, though there is a {name}.crt")
         renewed.append(name)
         try:
-            made = certificates.authority_certificate(key or certificates.new_key(), now)
+            own = certificates.AUTHORITY_NAME if found is None else _name_of(found)
+            made = certificates.authority_certificate(key or certificates.new_key(), now, name=own)
         except CertificateError as error:
             raise CredentialsError(f"{self.path / f'{name}.key'}: {error}") from None
         return self._write_pair(name, made)
@@ -254,6 +254,14 @@ def _has_content(path: Path, data: bytes) -> bool:
         return read_bounded(path, len(data)) == data
     except (OSError, ValueError):
         return False
+
+
+def _name_of(authority: Pair) -> str:
+    """Return the name of an authority; the usual one for what is no certificate."""
+    try:
+        return certificates.user_of(authority.certificate) or certificates.AUTHORITY_NAME
+    except ValueError:
+        return certificates.AUTHORITY_NAME
 
 
 def _is_match(pair: Pair) -> bool:

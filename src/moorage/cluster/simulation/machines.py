@@ -8,7 +8,7 @@ again after somebody deletes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
 from typing import ClassVar, NamedTuple
 
@@ -21,12 +21,15 @@ from moorage.api.core.node import READY, NodeStatus
 from moorage.api.meta import ObjectMeta, OwnerReference
 from moorage.api.resource.v1 import DeviceClass, ResourceSlice
 from moorage.api.timestamp import MicroTimestamp, Timestamp
+from moorage.client.contract import Client, list_all
 from moorage.client.indexer import Indexer, ObjectKey
 from moorage.client.writes import Create, Patch, RequeueAfter, Target, Update, Write
 from moorage.controllers.controller import Answers, Controller, ObjectChange, Step
 from moorage.hardware import Catalogue, Fleet, NumaNodeForm
+from moorage.insight.messages import natural_order
 
 SIMULATED = "moorage.dev/simulated"  # an annotation of nodes that nobody but us looks after
+_SIMULATED_NAME = "/simulated"
 KUBELET = "v1.37.0+moorage"
 LEASES = "kube-node-lease"
 LEASE_S = 40
@@ -60,8 +63,21 @@ def fleets_of(names: Iterable[str], form: NumaNodeForm = NumaNodeForm.SCALAR) ->
 
 
 def is_simulated(node: Node | None) -> bool:
-    """Return whether a Node is simulated: it has the annotation, whoever set it."""
-    return node is not None and node.metadata.annotations.get(SIMULATED) == "true"
+    """Return whether a Node is simulated: it has the annotation, whoever set it.
+
+    The domain does not matter: state that was written under another one is opened, too.
+    """
+    annotations = {} if node is None else node.metadata.annotations
+    return any(
+        name.endswith(_SIMULATED_NAME) and value == "true" for name, value in annotations.items()
+    )
+
+
+async def kept_nodes(client: Client, given: Collection[str]) -> list[str]:
+    """Return the simulated nodes of earlier starts that are not among those given now."""
+    nodes = (await list_all(client, Node)).values
+    found = (each.metadata.name for each in nodes if is_simulated(each))
+    return sorted((name for name in found if name not in given), key=natural_order)
 
 
 class SimulatedMachines(Controller):
