@@ -29,6 +29,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import click
 import pytest
@@ -51,6 +52,7 @@ from moorage.cli.main import moor
 from moorage.cluster.programs import CONTROLLERS
 from moorage.validation.errors import ErrorType, FieldError
 from reference import pages
+from reference.recording import COLUMNS
 from release.vendored import NOTICES
 from tests.corpus import corpus
 from tests.shell_session import ShellSession
@@ -385,6 +387,18 @@ def test_pictures_need_nothing_else_and_are_readable_in_light_and_dark() -> None
         assert "<title" in text, picture
         assert "prefers-color-scheme:dark" in text, picture
         assert re.findall(r"(?:href|src)=|url\((?!#)|@import|<script", text) == [], picture
+
+
+def test_the_recording_ends_and_needs_no_motion_and_no_eyes() -> None:
+    text = text_of("docs/pictures/terminal.svg")
+    assert "prefers-reduced-motion:reduce" in text
+    assert "infinite" not in text
+    picture = ElementTree.fromstring(text)
+    svg = "{http://www.w3.org/2000/svg}"
+    lines = ["".join(line.itertext()).rstrip() for line in picture.iter(f"{svg}text")]
+    assert max(map(len, lines)) <= COLUMNS
+    told = (picture.findtext(f"{svg}desc") or "").replace("\n\n$ moor", "\n$ moor").split("\n")
+    assert lines == told
 
 
 def test_every_reader_has_a_page_with_five_to_eight_steps() -> None:
