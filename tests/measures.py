@@ -53,7 +53,7 @@ PACKAGES = {
     "hardware": Size(2_664, 18),
     "insight": Size(36_556, 186),
     "kit": Size(2_980, 25),
-    "library": Size(1_915, 10),
+    "library": Size(1_920, 10),
     "node": Size(17_555, 78),
     "scheduler": Size(13_672, 68),
     "sources": Size(1_190, 10),

@@ -39,6 +39,7 @@ from moorage.insight.answer.groups import AnsweredPods
 from moorage.insight.snapshot.snapshot import Snapshot
 from tests.apiserver.test_kubectl_server import running
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 T = TypeVar("T")
 _numbers = count(1)
 
@@ -345,6 +346,21 @@ def test_pods_that_their_controller_leaves_as_they_are_are_deleted(cluster: Clus
     assert f"  train-1 (runs on dgx-h100-0): {fate}\n" in result.stdout
     assert f"delete Pod {cluster.namespace}/train-0 (StatefulSet" in result.stdout
     assert cluster.names(Pod) == ["train-1"]
+
+
+def test_pods_that_come_too_late_get_a_priority(cluster: Cluster) -> None:
+    cluster.add((EXAMPLES / "training" / "training.yaml").read_text("utf-8"))
+    result = cluster.apply("pod/training-1")
+    assert result.exit_code == 0, result.output
+    assert "created PriorityClass training-first\n" in result.stdout
+    assert result.stdout.endswith(f"changed Deployment {cluster.namespace}/training\n")
+    try:
+        template = cluster.get(Deployment, "training").spec.template
+        assert template.spec.priority_class_name == "training-first"
+        assert "pod training-1" not in cluster.explain("deployment/training").stdout
+    finally:
+        path = "/apis/scheduling.k8s.io/v1/priorityclasses/training-first"
+        _asked(cluster.kubeconfig, lambda client: client.send(Request("DELETE", path)))
 
 
 def test_a_quota_is_raised_and_its_manager_is_named(cluster: Cluster) -> None:

@@ -64,6 +64,7 @@ def test_an_explanation_is_that_of_the_command(world: moorage.World) -> None:
     assert explanation.to_dict() == printed("explain")["pending"][0]
     assert explanation.cause.startswith("request gpus wants 3 devices with one")
     assert [fix.is_change for fix in explanation.fixes] == [True, False, True, True, False]
+    assert explanation.fixes[3].gives_up == "runs fewer replicas"
     (whole,) = world.plan().explain()
     assert whole.to_dict() == explanation.to_dict()
 

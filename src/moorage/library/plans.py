@@ -379,8 +379,13 @@ class Fix(Readable):
 
     @property
     def node(self) -> str:
-        """The node that the first pod gets with the change; empty for advice."""
+        """The node that the first pod gets with the change, or once it has waited."""
         return self._shown.node
+
+    @property
+    def gives_up(self) -> str:
+        """What the pods have less of then, and which pods; empty if nothing."""
+        return self._shown.gives_up
 
     def manifests(self) -> tuple[dict[str, Any], ...]:
         """Return the manifests with the change, and the objects of the cluster that it changes.
