@@ -187,7 +187,7 @@ def test_an_expression_over_the_cost_limit_is_refused() -> None:
 
 def test_names_can_be_given_to_other_programs() -> None:
     result = cel(f'device.driver == "{GPU}"', "-o", "name")
-    assert result.output.splitlines() == [f"{GPU}/node-1/gpu-{i}" for i in range(4)]
+    assert result.output.splitlines() == [f"device/{GPU}/node-1/gpu-{i}" for i in range(4)]
 
 
 def test_wide_output_tells_node_and_slice() -> None:

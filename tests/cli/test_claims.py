@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -36,7 +37,10 @@ def run(*arguments: str) -> Result:
 )
 def test_filters_and_order(arguments: tuple[str, ...], expected: list[str]) -> None:
     result = run("-o", "name", *arguments)
-    assert (result.exit_code, result.stdout.splitlines()) == (0, expected)
+    names = [f"resourceclaim.resource.k8s.io/{each.partition('/')[2]}" for each in expected]
+    assert (result.exit_code, result.stdout.splitlines()) == (0, names)
+    rows = csv.DictReader(run("-o", "csv", *arguments).stdout.splitlines())
+    assert [f"{row['namespace']}/{row['name']}" for row in rows] == expected
 
 
 def test_table_tells_devices_consumers_and_age() -> None:

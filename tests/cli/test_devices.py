@@ -27,7 +27,7 @@ def run(*arguments: str, stdin: str | None = None, color: bool = False) -> Resul
 def names(*arguments: str) -> list[str]:
     result = run("--on", BUSY, "-o", "name", *arguments)
     assert result.exit_code == 0, result.output
-    return result.stdout.splitlines()
+    return [line.removeprefix("device/") for line in result.stdout.splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_gates_decide_what_is_free() -> None:
         "--feature-gates",
         "DRADeviceTaintRules=false",
     )
-    assert result.stdout.splitlines() == [HALF_1, TAINTED]
+    assert result.stdout.splitlines() == [f"device/{HALF_1}", f"device/{TAINTED}"]
 
 
 def test_a_selector_that_fails_for_devices_is_warned_about() -> None:

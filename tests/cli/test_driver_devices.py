@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,9 @@ def test_a_dry_run_prints_slices_without_a_cluster(sysfs: str) -> None:
 
 def test_names_alone_are_for_scripts() -> None:
     result = run("devices", "sim", "--profile", "dgx-h100", "-o", "name")
-    assert "gpu.nvidia.com/gpu-0" in result.output.splitlines()
+    lines = result.output.splitlines()
+    assert all(line.startswith("device/") for line in lines)
+    assert any(re.fullmatch(r"device/gpu\.nvidia\.com/[^/]+/gpu-0", line) for line in lines)
 
 
 def test_nothing_found_is_no(tmp_path: Path) -> None:

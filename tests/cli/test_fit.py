@@ -85,7 +85,9 @@ no more would fit, each was tried:
 
 def test_a_template_is_named_and_the_deployment_is_planned_first() -> None:
     result = fit("template/gpus", "--profile", "dgx-h100x2", "-o", "name")
-    assert result.stdout.splitlines() == ["node/dgx-h100-0 1", "node/dgx-h100-1 1"]
+    assert result.stdout.splitlines() == ["node/dgx-h100-0", "node/dgx-h100-1"]
+    rows = fit("template/gpus", "--profile", "dgx-h100x2", "-o", "csv").stdout.splitlines()
+    assert [row.split(",")[:2] for row in rows[1:]] == [["dgx-h100-0", "1"], ["dgx-h100-1", "1"]]
 
 
 def test_per_node_has_the_devices_of_each_replica() -> None:

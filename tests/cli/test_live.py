@@ -159,9 +159,12 @@ def test_the_namespace_is_that_of_the_context(kubeconfig: str, tmp_path: Path) -
     tree = yaml.safe_load(Path(admin).read_text(encoding="utf-8"))
     tree["users"][0]["user"]["as-groups"] = ["system:masters"]
     Path(admin).write_text(yaml.safe_dump(tree), encoding="utf-8")
-    assert run("claims", "--kubeconfig", admin, "-o", "name").stdout == "team-a/ours\n"
+    assert (
+        run("claims", "--kubeconfig", admin, "-o", "name").stdout
+        == "resourceclaim.resource.k8s.io/ours\n"
+    )
     named = run("claims", "--kubeconfig", admin, "-o", "name", "-n", "team-b")
-    assert named.stdout == "team-b/theirs\n"
+    assert named.stdout == "resourceclaim.resource.k8s.io/theirs\n"
     assert len(run("claims", "--kubeconfig", admin, "-o", "name", "-A").stdout.splitlines()) == 2
     explained = run("explain", "claim/ours", "--kubeconfig", admin)
     assert "ours" in explained.stdout
@@ -170,7 +173,7 @@ def test_the_namespace_is_that_of_the_context(kubeconfig: str, tmp_path: Path) -
 def test_what_may_be_read_of_one_namespace_is_read(kubeconfig: str, tmp_path: Path) -> None:
     jane = as_user(kubeconfig, tmp_path, "jane")
     result = run("claims", "--kubeconfig", jane, "-A", "-o", "name")
-    assert (result.exit_code, result.stdout) == (0, "team-a/ours\n")
+    assert (result.exit_code, result.stdout) == (0, "resourceclaim.resource.k8s.io/ours\n")
     (note,) = result.stderr.splitlines()
     assert note.startswith(
         "warning: not all of the cluster may be read "
@@ -186,7 +189,7 @@ def test_what_may_be_read_of_one_namespace_is_read(kubeconfig: str, tmp_path: Pa
 def test_namespaces_that_may_be_listed_are_all_tried(kubeconfig: str, tmp_path: Path) -> None:
     bob = as_user(kubeconfig, tmp_path, "bob", "team-b")
     result = run("claims", "--kubeconfig", bob, "-A", "-o", "name")
-    assert (result.exit_code, result.stdout) == (0, "team-a/ours\n")
+    assert (result.exit_code, result.stdout) == (0, "resourceclaim.resource.k8s.io/ours\n")
     (note,) = result.stderr.splitlines()
     assert "(no RuntimeClass, StorageClass, PersistentVolume, DeviceTaintRule; " in note
     assert "; ResourceQuota, PersistentVolumeClaim, ResourceClaimTemplate, " in note
@@ -201,7 +204,7 @@ def test_namespaces_that_may_be_listed_are_all_tried(kubeconfig: str, tmp_path: 
 def test_a_namespace_that_is_named_is_tried_too(kubeconfig: str, tmp_path: Path) -> None:
     eve = as_user(kubeconfig, tmp_path, "eve", "team-a")
     result = run("claims", "--kubeconfig", eve, "-n", "team-b", "-o", "name")
-    assert (result.exit_code, result.stdout) == (0, "team-b/theirs\n")
+    assert (result.exit_code, result.stdout) == (0, "resourceclaim.resource.k8s.io/theirs\n")
     assert len(result.stderr.splitlines()) == 1
 
 

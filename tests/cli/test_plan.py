@@ -125,9 +125,11 @@ def test_trees_have_everything(output: str) -> None:
     assert last["message"].startswith("0/1 nodes are available")
 
 
-def test_names_are_pod_and_node() -> None:
-    result = plan("--profile", "dgx-h100", "-o", "name", text=manifests(1))
-    assert result.stdout == "pod/default/train-0 node/dgx-h100-0\n"
+def test_names_are_those_of_kubectl() -> None:
+    result = plan("--profile", "dgx-h100", "-o", "name", text=f"{manifests(1)}---\n{TEMPLATE}")
+    assert result.stdout == "pod/train-0\n"
+    unused = plan("--profile", "dgx-h100", "-o", "name", text=TEMPLATE)
+    assert unused.stdout == "resourceclaimtemplate.resource.k8s.io/gpus-and-nic\n"
 
 
 def test_a_template_that_no_pod_uses_is_planned_by_itself() -> None:
@@ -152,11 +154,8 @@ def test_pending_pods_of_the_cluster_are_planned_along_and_shown_if_wanted(tmp_p
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(POD.replace("name: p}", "name: waiting, uid: u}"))
     arguments = ("--profile", "dgx-h100", "--on", str(cluster), "-o", "name")
-    assert plan(*arguments, text=POD).stdout == "pod/default/p node/dgx-h100-0\n"
-    assert plan(*arguments, "--all", text=POD).stdout.splitlines() == [
-        "pod/default/waiting node/dgx-h100-0",
-        "pod/default/p node/dgx-h100-0",
-    ]
+    assert plan(*arguments, text=POD).stdout == "pod/p\n"
+    assert plan(*arguments, "--all", text=POD).stdout == "pod/waiting\npod/p\n"
 
 
 def test_without_pods_there_is_nothing_to_plan() -> None:
@@ -227,8 +226,10 @@ def test_a_class_that_a_profile_has_is_told_with_the_profile() -> None:
 def test_the_classes_of_the_documents_select_the_devices_of_the_example_profile(seed: str) -> None:
     files = [option for name in ("004-33-deployment", seed) for option in ("-f", f"{name}.yaml")]
     paths = [str(SEEDS / each) if each.endswith("yaml") else each for each in files]
-    result = plan(*paths, "--profile", "example-gpu", "-o", "name")
-    assert result.stdout == "pod/default/demo-0 node/example-gpu-0\n"
+    result = plan(*paths, "--profile", "example-gpu", "-o", "csv")
+    assert [row.split(",")[:2] for row in result.stdout.splitlines()[1:]] == [
+        ["default/demo-0", "example-gpu-0"]
+    ]
 
 
 CLASS_OF_ONE = """\

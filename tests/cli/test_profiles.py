@@ -17,7 +17,7 @@ def profiles(*arguments: str) -> Result:
 
 def test_all_profiles_are_listed() -> None:
     names = Catalogue().names
-    assert profiles("-o", "name").output.split() == names
+    assert profiles("-o", "name").output.split() == [f"profile/{name}" for name in names]
     table = profiles().output.splitlines()
     assert table[0].split() == ["NAME", "MACHINES", "SOCKETS", "NUMA", "DEVICES", "BOARD"]
     assert [line.split()[0] for line in table[1:]] == names
@@ -52,7 +52,10 @@ def test_json_has_board_facts_and_objects() -> None:
     assert {fact["part"] for fact in report["facts"]} >= {"cpu", "numa", "pcie"}
     kinds = [each["kind"] for each in report["objects"]]
     assert kinds.count("Node") == 2
-    assert profiles("tpu-v6ex2", "-o", "name").output.split() == ["tpu-v6e-0", "tpu-v6e-1"]
+    assert profiles("tpu-v6ex2", "-o", "name").output.split() == [
+        "node/tpu-v6e-0",
+        "node/tpu-v6e-1",
+    ]
 
 
 def test_files_are_written_and_are_valid(tmp_path: Path) -> None:

@@ -105,9 +105,9 @@ def test_the_table_says_that_no_pod_uses_it() -> None:
 def test_names_are_those_of_templates() -> None:
     result = run("plan", *PROFILE, "-o", "name", text=UNUSED)
     assert result.stdout.splitlines() == [
-        "pod/default/train-0 node/dgx-h100-0",
-        "pod/default/train-1 node/dgx-h100-0",
-        "template/eight node/<none>",
+        "pod/train-0",
+        "pod/train-1",
+        "resourceclaimtemplate.resource.k8s.io/eight",
     ]
 
 

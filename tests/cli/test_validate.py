@@ -542,7 +542,7 @@ def test_an_archive_in_a_folder_is_pointed_at(folder: Path) -> None:
     ("arguments", "message"),
     [
         ([], "nothing to check: give -f"),
-        (["-f", "-", "-o", "xml"], "'xml' is not one of 'text', 'json'"),
+        (["-f", "-", "-o", "xml"], "'xml' is not one of 'text', 'table'"),
         (["-f", "-", "--feature-gates", "X=1"], "unrecognized feature gate: X"),
         (["-f", "-", "--feature-gates", "DRAAdminAcces=1"], "did you mean DRAAdminAccess?"),
         (["-f", "-", "--feature-gates", "DRAAdminAccess=0"], "feature is locked to true"),

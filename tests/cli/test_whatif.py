@@ -63,7 +63,7 @@ def test_other_outputs(output: str) -> None:
             assert [each["turn"] for each in tree["pods"]] == ["moves", "lost"]
             assert tree["summary"]["worse"] == 1
         case "name":
-            assert result.stdout.splitlines()[1] == "pod/team-a/notebook lost"
+            assert result.stdout.splitlines()[1] == "pod/notebook"
         case "wide":
             assert "gpu.example.com/node-2/gpu-1" in result.stdout
         case _:

@@ -14,7 +14,7 @@ from moorage.cli import CONTEXT
 from moorage.cli.cluster_options import Sources, device_source_options
 from moorage.cli.collection import Collected, collect
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from moorage.cli.output import aligned, complain, output_option, print_tree
+from moorage.cli.output import aligned, complain, output_option, print_answer, print_tree
 from moorage.cli.terminal import coloured, echo, printable, printable_lines
 from moorage.insight.expressions.candidates import Devices
 from moorage.insight.expressions.evaluation import (
@@ -36,6 +36,7 @@ from moorage.insight.expressions.repairs import SelectorDiagnosis, diagnose
 from moorage.insight.expressions.respelling import respelt
 from moorage.insight.expressions.syntax import shown, shown_cost
 from moorage.insight.messages import counted
+from moorage.insight.object_names import device_name
 
 DEVICES_NAMED_MAX = 3
 
@@ -55,11 +56,9 @@ DEVICES_NAMED_MAX = 3
 )
 @click.option("--show-all", is_flag=True, help="List every device that does not match.")
 @output_option(
-    "table",
-    "wide",
-    "json",
-    "name",
-    text="Output format; name prints driver/pool/device of the matching devices.",
+    wide="adds node and slice",
+    names="device/DRIVER/POOL/DEVICE of the matching devices",
+    text="csv has a line for every device, with its outcome",
 )
 @device_source_options
 def command(sources: Sources, expression: str, derived: bool, show_all: bool, output: str) -> None:
@@ -95,15 +94,20 @@ def command(sources: Sources, expression: str, derived: bool, show_all: bool, ou
     report = EvaluationReport(evaluator, fleet)
     is_selector = bool(fleet) and not derived and not report.is_about_values and not report.caveat
     meant = diagnose([expression], compiler, devices) if is_selector else None
-    match output:
-        case "json":
-            print_tree(_tree(report, found) | _meant_tree(meant))
-        case "name":
-            _print_names(report)
-        case _:
-            _print_table(report, found, is_wide=output == "wide", show_all=show_all)
-            for line in _meant_lines(meant):
-                echo(line)
+    print_answer(
+        output,
+        table=lambda is_wide: _print_table(
+            report, found, meant, is_wide=is_wide, show_all=show_all
+        ),
+        document=lambda: _tree(report, found) | _meant_tree(meant),
+        rows=lambda: _rows(report),
+        names=lambda: (
+            device_name(device)
+            for device, answer in report.by_device()
+            if answer.outcome is report.wanted
+        ),
+        columns=COLUMNS,
+    )
     status = FITS if report.is_good else DOES_NOT_FIT
     sys.exit(UNREADABLE if found.unreadable else status)
 
@@ -116,9 +120,9 @@ def _print_refusal(
     *,
     output: str,
 ) -> None:
-    if output == "json":
+    if output in ("json", "yaml"):
         tree = _meant_tree(meant) if meant is not None and meant.repairs else _other_tree(other)
-        print_tree({"expression": expression, "error": refusal.error} | tree)
+        print_tree({"expression": expression, "error": refusal.error} | tree, output)
         return
     complain(refusal.error, "ERROR: <input>:", "hint: ")
     # Without a repair the cause is what was just said.
@@ -172,17 +176,16 @@ def _other_tree(other: Option | None) -> dict[str, Any]:
     return {"cause": other.cause, "repairs": [repair]}
 
 
-def _print_names(report: EvaluationReport) -> None:
-    for device, answer in report.by_device():
-        if answer.outcome is report.wanted:
-            echo(printable(str(device)))
-
-
 # --- tables -------------------------------------------------------------------------------
 
 
 def _print_table(
-    report: EvaluationReport, found: Collected, *, is_wide: bool, show_all: bool
+    report: EvaluationReport,
+    found: Collected,
+    meant: SelectorDiagnosis | None,
+    *,
+    is_wide: bool,
+    show_all: bool,
 ) -> None:
     rows = [
         _row(device, answer, report, is_wide=is_wide)
@@ -196,7 +199,7 @@ def _print_table(
         echo()
     for explained in report.explained if show_all else condensed(report.explained):
         _print_reasons(explained, show_all=show_all)
-    for line in _summary(report, found):
+    for line in (*_summary(report, found), *_meant_lines(meant)):
         echo(line)
 
 
@@ -267,17 +270,9 @@ def _costs(report: EvaluationReport) -> str:
 
 def _tree(report: EvaluationReport, found: Collected) -> dict[str, Any]:
     low, high = report.costs or (None, None)
-    reasons = {
-        device.index: explained.reasons
-        for explained in report.explained
-        for device in explained.devices
-    }
     return {
         "expression": report.evaluator.compiled.expression,
-        "devices": [
-            _device_tree(device, answer, reasons.get(device.index, ()))
-            for device, answer in report.by_device()
-        ],
+        "devices": _devices(report),
         "warning": report.caveat,
         "summary": {
             "devices": len(report.devices),
@@ -293,6 +288,35 @@ def _tree(report: EvaluationReport, found: Collected) -> dict[str, Any]:
             "objectsIgnored": found.ignored,
         },
     }
+
+
+COLUMNS = (
+    *("driver", "pool", "device", "node", "slice", "outcome", "cost", "value", "error"),
+    "reasons",
+)
+
+
+def _rows(report: EvaluationReport) -> Iterator[dict[str, Any]]:
+    """Yield a row for each device."""
+    for tree in _devices(report):
+        value, reasons = tree.get("value"), tree.get("reasons", ())
+        yield {
+            **{name: tree.get(name) for name in COLUMNS},
+            "value": shown(value) if isinstance(value, list | dict) else value,
+            "reasons": "; ".join(each["text"] for each in reasons) or None,
+        }
+
+
+def _devices(report: EvaluationReport) -> list[dict[str, Any]]:
+    reasons = {
+        device.index: explained.reasons
+        for explained in report.explained
+        for device in explained.devices
+    }
+    return [
+        _device_tree(device, answer, reasons.get(device.index, ()))
+        for device, answer in report.by_device()
+    ]
 
 
 def _device_tree(device: PublishedDevice, answer: DeviceResult, reasons: Reasons) -> dict[str, Any]:

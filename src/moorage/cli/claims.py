@@ -19,6 +19,7 @@ from moorage.api.labels import (
     read_selector,
 )
 from moorage.api.meta import LabelSelector, LabelSelectorRequirement
+from moorage.api.resource.v1 import GROUP
 from moorage.api.timestamp import Timestamp
 from moorage.claims.leftovers import HOW_TO_FREE, UNRESERVED, is_unreserved
 from moorage.cli import CONTEXT
@@ -26,18 +27,19 @@ from moorage.cli.cluster_options import ClusterInput, cluster_options
 from moorage.cli.command_classes import option_with_default
 from moorage.cli.errors import FITS
 from moorage.cli.output import (
-    TABLE_FORMATS,
     Cell,
     age,
     output_option,
+    print_answer,
     print_table,
-    print_tree,
 )
-from moorage.cli.terminal import echo, printable
+from moorage.cli.terminal import echo
 from moorage.insight.devices import ClaimState, ClaimUsage, usage_in
 from moorage.insight.devices.document import claim_tree
 from moorage.insight.devices.model import RequestSummary
 from moorage.insight.messages import counted, natural_order
+from moorage.insight.object_names import kubectl_name
+from moorage.insight.rows import CLAIM_COLUMNS, claim_rows
 from moorage.insight.snapshot.unread import unread_tree
 
 COLOURS = {
@@ -116,7 +118,7 @@ class ClaimFilter(NamedTuple):
     default="namespace",
     help="Sort order.",
 )
-@output_option(*TABLE_FORMATS, text="Output format; name prints namespace/claim.")
+@output_option(wide="adds requests, owner, template and conditions", names="the claims")
 @cluster_options
 def command(
     given: ClusterInput,
@@ -178,26 +180,32 @@ def _print(
     claims: list[ClaimUsage], output: str, given: ClusterInput, *, with_namespace: bool
 ) -> None:
     now = given.context.now
-    match output:
-        case "json" | "yaml":
-            trees = [claim_tree(each) for each in claims]
-            print_tree({"claims": trees, **unread_tree(given.unread)}, output)
-        case "name":
-            for each in claims:
-                echo(printable(str(each.id)))
-        case _:
-            is_wide = output == "wide"
-            namespace = ("NAMESPACE",) if with_namespace else ()
-            header = ("NAME", "STATE", "NODE", "DEVICES", "CONSUMERS", "AGE", "DETAIL")
-            wide = ("REQUESTS", "OWNER", "TEMPLATE", "ALLOCATED", "CONDITIONS") if is_wide else ()
-            rows = [
-                [
-                    *([each.id.namespace] if with_namespace else []),
-                    *_row(each, now, is_wide=is_wide),
-                ]
-                for each in claims
-            ]
-            print_table((*namespace, *header, *wide), rows, is_wide=is_wide)
+    print_answer(
+        output,
+        table=lambda is_wide: _print_table(
+            claims, now, with_namespace=with_namespace, is_wide=is_wide
+        ),
+        document=lambda: {
+            "claims": [claim_tree(each) for each in claims],
+            **unread_tree(given.unread),
+        },
+        rows=lambda: claim_rows(claims),
+        names=lambda: (kubectl_name("ResourceClaim", each.id.name, GROUP) for each in claims),
+        columns=CLAIM_COLUMNS,
+    )
+
+
+def _print_table(
+    claims: list[ClaimUsage], now: Timestamp, *, with_namespace: bool, is_wide: bool
+) -> None:
+    namespace = ("NAMESPACE",) if with_namespace else ()
+    header = ("NAME", "STATE", "NODE", "DEVICES", "CONSUMERS", "AGE", "DETAIL")
+    wide = ("REQUESTS", "OWNER", "TEMPLATE", "ALLOCATED", "CONDITIONS") if is_wide else ()
+    rows = [
+        [*([each.id.namespace] if with_namespace else []), *_row(each, now, is_wide=is_wide)]
+        for each in claims
+    ]
+    print_table((*namespace, *header, *wide), rows, is_wide=is_wide)
 
 
 def _row(claim: ClaimUsage, now: Timestamp, *, is_wide: bool) -> list[str | Cell]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -17,19 +17,19 @@ from moorage.cli.command_classes import option_with_default
 from moorage.cli.device_trees import picture_option, write_picture
 from moorage.cli.errors import FITS
 from moorage.cli.output import (
-    TABLE_FORMATS,
     Cell,
     Row,
     attribute_texts,
     output_option,
+    print_answer,
     print_table,
-    print_tree,
     warn,
 )
-from moorage.cli.terminal import echo, printable
+from moorage.cli.terminal import echo
 from moorage.insight.devices import DeviceState, DeviceUsage, usage_in
 from moorage.insight.devices.document import counts_tree, device_tree
 from moorage.insight.devices.model import (
+    CountKey,
     StateCounts,
     UnavailableReason,
     by_node,
@@ -44,6 +44,8 @@ from moorage.insight.expressions.evaluation import (
     selected_by_expression,
 )
 from moorage.insight.messages import counted, natural_order, shortened, similar_hint
+from moorage.insight.object_names import device_name, kubectl_name
+from moorage.insight.rows import DEVICE_COLUMNS, count_rows, device_rows
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.insight.snapshot.unread import unread_tree, why_unread
 
@@ -116,7 +118,10 @@ SORTS: dict[str, Callable[[DeviceUsage], Any]] = {
     is_flag=True,
     help="Print counts by node and driver instead of devices.",
 )
-@output_option(*TABLE_FORMATS, text="Output format; name prints driver/pool/device.")
+@output_option(
+    wide="adds pods, taints, capacity and attributes",
+    names="device/DRIVER/POOL/DEVICE, with --summary the nodes",
+)
 @picture_option
 @cluster_options
 def command(
@@ -179,23 +184,30 @@ def command(
 
 
 def _print(devices: list[DeviceUsage], output: str, given: ClusterInput) -> None:
-    match output:
-        case "json" | "yaml":
-            numbers = count_states(devices, lambda _: ()).get((), None)
-            summary = counts_tree(numbers) if numbers else {"total": 0}
-            tree = {"devices": list(map(device_tree, devices)), "summary": summary}
-            print_tree({**tree, **unread_tree(given.unread)}, output)
-        case "name":
-            for each in devices:
-                echo(printable(str(each.id)))
-        case _ if not devices:
-            echo("No devices found.", err=True)
-        case _:
-            is_wide = output == "wide"
-            header = ("DRIVER", "POOL", "DEVICE", "NODE", "STATE", "CLAIMS", "DETAIL")
-            wide = ("PODS", "ADMIN", "TAINTS", "CAPACITY", "ATTRIBUTES", "BINDING", "SLICE")
-            rows = (_row(each, is_wide=is_wide) for each in devices)
-            print_table((*header, *(wide if is_wide else ())), rows, is_wide=is_wide)
+    print_answer(
+        output,
+        table=lambda is_wide: _print_table(devices, is_wide=is_wide),
+        document=lambda: {**_document(devices), **unread_tree(given.unread)},
+        rows=lambda: device_rows(devices),
+        names=lambda: (device_name(each.id) for each in devices),
+        columns=DEVICE_COLUMNS,
+    )
+
+
+def _document(devices: list[DeviceUsage]) -> dict[str, Any]:
+    numbers = count_states(devices, lambda _: ()).get((), None)
+    summary = counts_tree(numbers) if numbers else {"total": 0}
+    return {"devices": list(map(device_tree, devices)), "summary": summary}
+
+
+def _print_table(devices: list[DeviceUsage], *, is_wide: bool) -> None:
+    if not devices:
+        echo("No devices found.", err=True)
+        return
+    header = ("DRIVER", "POOL", "DEVICE", "NODE", "STATE", "CLAIMS", "DETAIL")
+    wide = ("PODS", "ADMIN", "TAINTS", "CAPACITY", "ATTRIBUTES", "BINDING", "SLICE")
+    rows = (_row(each, is_wide=is_wide) for each in devices)
+    print_table((*header, *(wide if is_wide else ())), rows, is_wide=is_wide)
 
 
 def _row(holding: DeviceUsage, *, is_wide: bool) -> Row:
@@ -251,15 +263,20 @@ def _reason(reason: UnavailableReason) -> str:
 # --- summary ------------------------------------------------------------------------------
 
 
-def _print_summary(devices: Iterable[DeviceUsage], output: str, given: ClusterInput) -> None:
+def _print_summary(devices: list[DeviceUsage], output: str, given: ClusterInput) -> None:
     numbers = count_states(devices, by_node)
-    if output in ("json", "yaml"):
-        rows = [
-            {"node": node, "driver": driver, **counts_tree(each)}
-            for (node, driver), each in numbers.items()
-        ]
-        print_tree({"summary": rows, **unread_tree(given.unread)}, output)
-        return
+    nodes = sorted({each.node_selection.node for each in devices}, key=natural_order)
+    print_answer(
+        output,
+        table=lambda _: _print_counts(numbers, given),
+        document=lambda: {"summary": list(count_rows(numbers)), **unread_tree(given.unread)},
+        rows=lambda: count_rows(numbers),
+        names=lambda: (kubectl_name("node", node) for node in nodes if node),
+        columns=("node", "driver", "total", *DeviceState),
+    )
+
+
+def _print_counts(numbers: Mapping[CountKey, StateCounts], given: ClusterInput) -> None:
     if not numbers:
         echo("No devices found.", err=True)
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import shutil
 import sys
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import click
 from moorage.cli import CONTEXT
 from moorage.cli.command_classes import Duration, option_with_default
 from moorage.cli.errors import DOES_NOT_FIT, FITS, fail, needs_extra
+from moorage.cli.output import output_option, print_answer, print_table
 from moorage.cli.terminal import coloured, echo
 from moorage.client.errors import ClientError
 from moorage.kit.extras import MissingExtraError
@@ -75,9 +75,7 @@ _COLOURS = {
     default=Path("/var/run/cdi"),
     help="With SOCKET: directory of the CDI specs that the driver writes.",
 )
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Output format."
-)
+@output_option("text", default="text", names="the checks")
 @click.option("--log", is_flag=True, help="Print the end of the driver's log.")
 @click.argument("subject", nargs=-1, type=click.UNPROCESSED, metavar="SOCKET|COMMAND…")
 @needs_extra("server")
@@ -110,7 +108,7 @@ def command(only: str, lists: bool, output: str, subject: tuple[str, ...], **giv
     from moorage.testing.check.checks import CHECKS
 
     if lists:
-        _list()
+        _list(output)
         return
     chosen = frozenset(filter(None, only.split(",")))
     if unknown := chosen - set(CHECKS):
@@ -122,10 +120,10 @@ def command(only: str, lists: bool, output: str, subject: tuple[str, ...], **giv
         report = asyncio.run(_check(subject, chosen, print_outcome, given))
     except (BenchError, ClientError) as error:
         fail(str(error))
-    if output == "json":
-        echo(json.dumps(_tree(report), indent=2))
-    else:
+    if output == "text":
         echo(_summary(report))
+    else:
+        _print_data(output, {"driver": report.driver, "good": report.is_good}, _trees(report))
     sys.exit(FITS if report.is_good else DOES_NOT_FIT)
 
 
@@ -155,11 +153,33 @@ async def _check(
         return report
 
 
-def _list() -> None:
+def _list(output: str) -> None:
     from moorage.testing.check.checks import CHECKS, promise_of
 
+    if output != "text":
+        checks = [{"check": name, "promise": promise_of(check)} for name, check in CHECKS.items()]
+        _print_data(output, {}, checks)
+        return
     for name, check in CHECKS.items():
         echo(f"{name:{_width()}}  {promise_of(check)}")
+
+
+def _print_data(output: str, about: dict[str, object], checks: list[dict[str, str]]) -> None:
+    print_answer(
+        output,
+        table=lambda is_wide: _print_table(checks, is_wide=is_wide),
+        document=lambda: {**about, "checks": checks},
+        rows=lambda: checks,
+        names=lambda: (f"check/{each['check']}" for each in checks),
+        columns=("check", "promise", "result", "why") if about else ("check", "promise"),
+    )
+
+
+def _print_table(checks: list[dict[str, str]], *, is_wide: bool) -> None:
+    names = ("check", "promise") if "result" not in checks[0] else ("check", "result", "why")
+    columns = (*names, "promise") if is_wide and "promise" not in names else names
+    rows = ([" ".join(each.get(name, "").split()) for name in columns] for each in checks)
+    print_table([name.upper() for name in columns], rows, is_wide=is_wide)
 
 
 def _print_outcome(outcome: Outcome) -> None:
@@ -186,8 +206,8 @@ def _summary(report: Report) -> str:
     return f"\n{report.driver or 'the driver'}: {', '.join(counts)}"
 
 
-def _tree(report: Report) -> dict[str, object]:
-    outcomes = [
+def _trees(report: Report) -> list[dict[str, str]]:
+    return [
         {
             "check": each.check,
             "promise": each.promise,
@@ -196,7 +216,6 @@ def _tree(report: Report) -> dict[str, object]:
         }
         for each in report.outcomes
     ]
-    return {"driver": report.driver, "good": report.is_good, "checks": outcomes}
 
 
 def _checks_help() -> str:

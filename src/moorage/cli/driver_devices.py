@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 from moorage.api.codec import to_tree
-from moorage.api.resource.v1 import Device, DeviceAttribute, ResourceSlice
+from moorage.api.resource.v1 import Device, DeviceAttribute
 from moorage.cli import CONTEXT
 from moorage.cli.driver_options import chosen_drivers, one_driver
 from moorage.cli.errors import DOES_NOT_FIT, FITS
@@ -16,12 +16,14 @@ from moorage.cli.output import (
     NOTHING,
     attribute_texts,
     output_option,
+    print_answer,
     print_table,
-    print_tree,
 )
 from moorage.cli.terminal import echo, printable
 from moorage.drivers.catalogue import DriverOptions, published
 from moorage.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
+from moorage.insight.object_names import device_name
+from moorage.insight.rows import PUBLISHED_COLUMNS, published_rows
 
 
 @click.command(
@@ -31,12 +33,9 @@ from moorage.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
 )
 @one_driver
 @output_option(
-    "table",
-    "wide",
-    "yaml",
-    "json",
-    "name",
-    text="Output format; yaml and json print ResourceSlices, wide adds all attributes.",
+    wide="adds all attributes",
+    names="device/DRIVER/POOL/DEVICE",
+    text="yaml and json print ResourceSlices",
 )
 def command(name: str, options: DriverOptions, output: str) -> None:
     """Show the devices that a driver would publish.
@@ -56,24 +55,24 @@ def show(name: str, options: DriverOptions, output: str) -> int:
     drivers = chosen_drivers([name], options)
     slices = [each for driver in drivers for each in published(driver, options.node_name)]
     devices = [(each.spec.driver, device) for each in slices for device in each.spec.devices or ()]
-    match output:
-        case "yaml" | "json":
-            _print_slices(slices, output)
-        case "name":
-            for owner, device in devices:
-                echo(f"{owner}/{device.name}")
-        case _:
-            _print_devices(devices, is_wide=output == "wide")
+    items = [to_tree(each) for each in slices]
+    print_answer(
+        output,
+        table=lambda is_wide: _print_devices(devices, is_wide=is_wide),
+        document=lambda: {"apiVersion": "v1", "kind": "List", "items": items},
+        rows=lambda: published_rows(slices),
+        names=lambda: (
+            device_name(f"{each.spec.driver}/{each.spec.pool.name}/{device.name}")
+            for each in slices
+            for device in each.spec.devices or ()
+        ),
+        columns=PUBLISHED_COLUMNS,
+    )
     for driver in drivers:
         reason = getattr(driver, "absence", "")
         if reason:
             echo(f"{driver.name}: {reason}", err=True)
     return FITS if devices else DOES_NOT_FIT
-
-
-def _print_slices(slices: list[ResourceSlice], output: str) -> None:
-    items = [to_tree(each) for each in slices]
-    print_tree({"apiVersion": "v1", "kind": "List", "items": items}, output)
 
 
 def _print_devices(devices: Iterable[tuple[str, Device]], *, is_wide: bool) -> None:

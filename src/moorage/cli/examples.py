@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -10,8 +10,9 @@ import click
 import moorage
 from moorage.cli import CONTEXT
 from moorage.cli.errors import fail, os_error_text
-from moorage.cli.output import aligned
+from moorage.cli.output import aligned, output_option, print_answer
 from moorage.cli.terminal import echo
+from moorage.insight.messages import counted
 
 # by folder: what the example shows
 EXAMPLES = {
@@ -41,7 +42,8 @@ EXAMPLES = {
     show_default=True,
     help="Directory to copy to; each example is a directory below it.",
 )
-def command(names: tuple[str, ...], folder: Path) -> None:
+@output_option(names="the examples")
+def command(names: tuple[str, ...], folder: Path, output: str) -> None:
     """List the examples of the documentation, or copy some.
 
     The documentation runs its commands on examples/NAME. Without [NAME]..., lists the examples;
@@ -54,15 +56,40 @@ def command(names: tuple[str, ...], folder: Path) -> None:
     moor plan -f examples/training --profile dgx-h100
     """
     if not names:
-        rows = [("EXAMPLE", "WHAT IT SHOWS"), *EXAMPLES.items()]
-        for line in aligned(rows):
-            echo(line)
+        _list(output)
         return
     try:
-        for name in names:
-            _copy(name, folder / name)
+        copied = [(name, folder / name, _copy(name, folder / name)) for name in names]
     except OSError as error:
         fail(os_error_text(error))
+    rows = [{"name": name, "folder": str(path), "files": number} for name, path, number in copied]
+    print_answer(
+        output,
+        table=lambda _: _print_copied(copied),
+        document=lambda: {"copied": rows},
+        rows=lambda: rows,
+        names=lambda: (f"example/{name}" for name, *_ in copied),
+    )
+
+
+def _list(output: str) -> None:
+    rows = [{"name": name, "summary": summary} for name, summary in EXAMPLES.items()]
+    print_answer(
+        output,
+        table=lambda _: _print_lines(aligned([("EXAMPLE", "WHAT IT SHOWS"), *EXAMPLES.items()])),
+        document=lambda: {"examples": rows},
+        rows=lambda: rows,
+        names=lambda: (f"example/{name}" for name in EXAMPLES),
+    )
+
+
+def _print_copied(copied: Iterable[tuple[str, Path, int]]) -> None:
+    _print_lines(f"{path}: {counted(number, 'file')}" for _, path, number in copied)
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        echo(line)
 
 
 def source() -> Path:
@@ -72,8 +99,11 @@ def source() -> Path:
     return packed if packed.is_dir() else package.parents[1] / "examples"
 
 
-def _copy(name: str, target: Path) -> None:
-    """Copy an example, or nothing if one of its files exists with other content."""
+def _copy(name: str, target: Path) -> int:
+    """Copy an example and return the number of its files.
+
+    Nothing is copied if one of them exists with other content.
+    """
     files = dict(_files(source() / name))
     if not files:
         fail(f"{source() / name}: the example is not part of this installation")
@@ -84,7 +114,7 @@ def _copy(name: str, target: Path) -> None:
         (target / path).parent.mkdir(parents=True, exist_ok=True)
         if not (target / path).exists():
             (target / path).write_bytes(content)
-    echo(f"{target}: {len(files)} {'file' if len(files) == 1 else 'files'}")
+    return len(files)
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, bytes]]:

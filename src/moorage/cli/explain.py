@@ -13,7 +13,14 @@ from moorage.cli import CONTEXT
 from moorage.cli.cluster_options import ClusterInput, Sources, manifest_source_options, read_sources
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from moorage.cli.object_argument import objects_of, parse_subject, subject_argument
-from moorage.cli.output import Progress, output_option, print_tree, yaml_text
+from moorage.cli.output import (
+    Progress,
+    output_option,
+    print_answer,
+    print_table,
+    print_tree,
+    yaml_text,
+)
 from moorage.cli.plan import planned
 from moorage.cli.scheduler_file import scheduler_config_option
 from moorage.cli.terminal import echo, echo_paragraph, printable, printable_lines
@@ -30,17 +37,20 @@ from moorage.insight.explain.pods import DiagnosisTimeLimit, Explanation
 from moorage.insight.explain.report import name_of, placed_line
 from moorage.insight.messages import counted, full_name
 from moorage.insight.object_names import ObjectName as Subject
-from moorage.insight.object_names import no_such
+from moorage.insight.object_names import no_such, pod_name
 from moorage.insight.plan.document import decisive
 from moorage.insight.plan.placements import chosen_results
 from moorage.insight.plan.planner import Plan, Result
 from moorage.insight.plan.refused import refused_results, with_refused, with_unscheduled
 from moorage.insight.plan.unknown import is_undecided
-from moorage.insight.snapshot.stand_ins import unused_in
+from moorage.insight.rows import CAUSE_COLUMNS, cause_rows
+from moorage.insight.snapshot.stand_ins import stands_for, unused_in
 from moorage.scheduler.reservation import Reservation
 from moorage.scheduler.scheduling_cycle import Pending
 
 PLACED_SHOWN_MAX = 5
+CAUSES = ("POD", "CAUSE", "BEST FIX")
+CAUSES_WIDE = (*CAUSES, "KIND", "NODE", "FIXES", "KUBERNETES WRITES")
 _COLOURS = {Tone.CAUSE: ("", "red"), Tone.FIX: ("green", ""), Tone.HINT: ("", "cyan")}
 
 
@@ -89,7 +99,7 @@ _COLOURS = {Tone.CAUSE: ("", "red"), Tone.FIX: ("green", ""), Tone.HINT: ("", "c
     is_flag=True,
     help="Do not ask before --apply-fix changes the cluster.",
 )
-@output_option("text", "json", "yaml")
+@output_option("text", default="text", names="the pods without a node")
 @manifest_source_options
 @scheduler_config_option
 def command(
@@ -145,9 +155,7 @@ def command(
     if output == "text":
         _print_text(results, answers, given, is_full=is_full, is_live=sources.live is not None)
     else:
-        placed = [name_of(each) for each in results if isinstance(each, Reservation)]
-        shown = shown_explanations(placed, answers, plan.before, namespace=given.namespace)
-        print_tree(shown, output)
+        _print_data(results, answers, plan, given.namespace, output)
     decided = decisive(pods, stand_ins)
     are_unknown = not (results or given.unread.knows("Pod"))
     if are_unknown or any(map(is_undecided, decided)):
@@ -172,6 +180,8 @@ def _check_usage(
 ) -> None:
     if is_sure and applied is None:
         raise click.UsageError("--yes answers the question of --apply-fix: give that, too")
+    if written is not None and output not in ("text", "yaml", "json"):
+        raise click.UsageError(f"--write-fix prints manifests, with -o yaml or json, not {output}")
     if applied is None:
         return
     if written is not None:
@@ -369,6 +379,32 @@ def _print_text(
     more = len(placed) - PLACED_SHOWN_MAX
     if more > 0 and not is_full:
         echo(f"{counted(more, 'more pod')} {'gets' if more == 1 else 'get'} a node: moor plan")
+
+
+def _print_data(
+    results: list[Result], answers: list[AnsweredPods], plan: Plan, namespace: str, output: str
+) -> None:
+    placed = [name_of(each) for each in results if isinstance(each, Reservation)]
+    shown = shown_explanations(placed, answers, plan.before, namespace=namespace)
+    pods = (each.pod for answered in answers for each in answered.pods)
+    print_answer(
+        output,
+        table=lambda is_wide: print_table(
+            CAUSES_WIDE if is_wide else CAUSES,
+            (_cause_row(row, is_wide=is_wide) for row in cause_rows(shown.pending)),
+            is_wide=is_wide,
+        ),
+        document=lambda: shown,
+        rows=lambda: cause_rows(shown.pending),
+        names=lambda: (pod_name(full_name(each), stands_for(each)) for each in pods),
+        columns=CAUSE_COLUMNS,
+    )
+
+
+def _cause_row(row: dict[str, Any], *, is_wide: bool) -> tuple[str, ...]:
+    cells = (row["stands_for"] or row["pod"], row["cause"], row["fix"] or "")
+    more = (row["fix_kind"] or "", row["fix_node"] or "", str(row["fixes"]), row["message"] or "")
+    return (*cells, *more) if is_wide else cells
 
 
 def _hint(answered: AnsweredPods, given: ClusterInput, *, is_live: bool) -> str:

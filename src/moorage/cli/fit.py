@@ -16,12 +16,11 @@ from moorage.cli.command_classes import option_with_default
 from moorage.cli.errors import DOES_NOT_FIT, FITS
 from moorage.cli.object_argument import objects_of, subject_argument
 from moorage.cli.output import (
-    TABLE_FORMATS,
     Progress,
     Row,
     output_option,
+    print_answer,
     print_table,
-    print_tree,
     warn,
 )
 from moorage.cli.scheduler_file import scheduler_config_option
@@ -38,8 +37,9 @@ from moorage.insight.fit import (
     fit,
 )
 from moorage.insight.messages import Concern, counted, listed, natural_order, titled
-from moorage.insight.object_names import find_subject, only_subject
+from moorage.insight.object_names import find_subject, kubectl_name, only_subject
 from moorage.insight.plan.placements import Placement
+from moorage.insight.rows import FIT_COLUMNS, fit_rows
 
 REPLICAS_TRIED_MAX = 100_000
 LIMITS_SHOWN_MAX = 8
@@ -71,7 +71,7 @@ PER_NODE = ("NODE", "REPLICAS", "DEVICES", "WHY NO MORE")
     help="Stop after this many replicas.",
 )
 @click.option("--per-node", is_flag=True, help="Print one line per node, with its devices.")
-@output_option(*TABLE_FORMATS, text="Output format; wide names all nodes and devices.")
+@output_option(wide="names all nodes and devices", names="the nodes that take replicas")
 @manifest_cluster_options
 @scheduler_config_option
 def command(
@@ -144,14 +144,14 @@ def _chosen(given: ClusterInput, text: str | None) -> Subject:
 
 
 def _print(found: Fit, replicas: int | None, output: str, *, per_node: bool) -> None:
-    match output:
-        case "json" | "yaml":
-            print_tree(msgspec.to_builtins(found), output)
-        case "name":
-            for place in found.places:
-                echo(printable(f"node/{place.node} {place.replicas}"))
-        case _:
-            _print_text(found, replicas, is_wide=output == "wide", per_node=per_node)
+    print_answer(
+        output,
+        table=lambda is_wide: _print_text(found, replicas, is_wide=is_wide, per_node=per_node),
+        document=lambda: msgspec.to_builtins(found),
+        rows=lambda: fit_rows(found),
+        names=lambda: (kubectl_name("node", place.node) for place in found.places),
+        columns=FIT_COLUMNS,
+    )
 
 
 def _print_text(found: Fit, replicas: int | None, *, is_wide: bool, per_node: bool) -> None:

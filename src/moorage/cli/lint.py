@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -15,8 +16,14 @@ from moorage.cli.cluster_options import Sources, hint_if_lost, manifest_source_o
 from moorage.cli.collection import collect
 from moorage.cli.command_classes import files_argument
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from moorage.cli.output import REPORT_FORMATS, print_tree, report_options
-from moorage.cli.reports import Workspace, print_report
+from moorage.cli.output import (
+    FORMATS,
+    REPORT_FORMATS,
+    print_answer,
+    print_table,
+    report_options,
+)
+from moorage.cli.reports import Workspace, print_findings, print_report
 from moorage.cli.terminal import coloured, echo, printable
 from moorage.insight.expressions.evaluation import compiler_for
 from moorage.insight.expressions.published_devices import PublishedDevices
@@ -35,22 +42,62 @@ from moorage.insight.lint import (
 )
 from moorage.insight.lint.subjects import LintObject
 from moorage.insight.messages import counted
+from moorage.insight.object_names import kubectl_name
 from moorage.insight.reports import CheckedObject, FindingLevel, FindingReport, ReportFinding
 from moorage.insight.reports.rules import lint_rules
 from moorage.insight.snapshot.unread import Unread, unread_tree, why_unread
 from moorage.validation.strategy import Context
 
+F = TypeVar("F", bound=Callable[..., Any])
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
-def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:
-    if not is_wanted or context.resilient_parsing:
+RULE_FORMATS = (*FORMATS, "text")
+
+
+def _rules_option(function: F) -> F:
+    """Add the option --rules, which lists the rules instead."""
+
+    @wraps(function)
+    def with_rules(*args: Any, lists_rules: bool, output: str, **kwargs: Any) -> Any:
+        if not lists_rules:
+            return function(*args, output=output, **kwargs)
+        if output not in RULE_FORMATS:
+            raise click.UsageError(f"--rules has the formats {', '.join(RULE_FORMATS)}")
+        print_answer(
+            output,
+            table=lambda is_wide: _print_rules(is_text=output == "text", is_wide=is_wide),
+            document=lambda: {"rules": list(_rule_rows())},
+            rows=_rule_rows,
+            names=lambda: (f"rule/{rule_id}" for rule_id in RULE_IDS),
+        )
+        return None
+
+    option = click.option("--rules", "lists_rules", is_flag=True, help="List the rules and exit.")
+    return option(with_rules)  # type: ignore[return-value]
+
+
+def _rule_rows() -> Iterator[dict[str, Any]]:
+    for rule in RULES:
+        yield {
+            "id": rule.id,
+            "severity": rule.severity.value,
+            "summary": rule.summary,
+            "needs": rule.needs.value or None,
+            "kinds": ",".join(sorted(rule.about)),
+        }
+
+
+def _print_rules(*, is_text: bool, is_wide: bool) -> None:
+    if not is_text:
+        header = ("RULE", "SEVERITY", "SUMMARY", *(("NEEDS", "KINDS") if is_wide else ()))
+        rows = ([each or "" for each in row.values()][: len(header)] for row in _rule_rows())
+        print_table(header, rows, is_wide=True)
         return
     id_width = max(map(len, RULE_IDS))
     for rule in RULES:
         needs = f" (needs {rule.needs.value})" if rule.needs.value else ""
         echo(f"{rule.id:{id_width}}  {rule.severity.value:7}  {rule.summary}{needs}")
-    context.exit()
 
 
 @click.command(
@@ -68,14 +115,7 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
     metavar="RULE",
     help="Disable a rule. May be repeated.",
 )
-@click.option(
-    "--rules",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_list_rules,
-    help="List the rules and exit.",
-)
+@_rules_option
 @files_argument
 @report_options
 @manifest_source_options
@@ -103,13 +143,13 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
     if output in REPORT_FORMATS:
         report = _report(findings, given, disabled)
         print_report(report, output, "" if quiet else _summary(findings, given))
-    elif output == "json":
-        print_tree(_tree(findings, given))
-    else:
+    elif output == "text":
         for finding in findings:
             echo(_text(finding, given))
-        if not quiet:
-            echo(_summary(findings, given))
+    else:
+        _print_data(findings, given, output)
+    if output in ("text", "table", "wide") and not quiet:
+        echo(_summary(findings, given))
     is_odd = any(finding.severity is not Severity.NOTE for finding in findings)
     status = DOES_NOT_FIT if is_odd else FITS
     sys.exit(UNREADABLE if given.unreadable else status)
@@ -209,6 +249,20 @@ def _summary(findings: list[Finding], given: LintInput) -> str:
 def _enumerated(texts: list[str]) -> str:
     *most, last = texts
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def _print_data(findings: list[Finding], given: LintInput, output: str) -> None:
+    rows = [_finding_tree(finding, given) for finding in findings]
+    groups = {each.kind.name: each.kind.group for each in given.subjects}
+    subjects = dict.fromkeys((each.kind, each.name) for each in findings)
+    print_answer(
+        output,
+        table=lambda is_wide: print_findings(rows, is_wide=is_wide),
+        document=lambda: _tree(findings, given),
+        rows=lambda: rows,
+        names=lambda: (kubectl_name(kind, name, groups.get(kind, "")) for kind, name in subjects),
+        columns=("file", "rule", "severity", "line", "column", "kind", "name", "field", "message"),
+    )
 
 
 def _report(findings: list[Finding], given: LintInput, disabled: tuple[str, ...]) -> FindingReport:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from moorage.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
 from moorage.cli import CONTEXT
-from moorage.cli.cluster_options import Sources, read_cluster, read_sources, source_options
+from moorage.cli.cluster_options import (
+    ClusterInput,
+    Sources,
+    read_cluster,
+    read_sources,
+    source_options,
+)
 from moorage.cli.command_classes import Duration, add_options, option_with_default
 from moorage.cli.errors import FITS, fail
+from moorage.cli.output import output_option, print_answer, print_table
 from moorage.cli.program_options import run_program, status_place, watching_options
 from moorage.cli.scheduler_file import scheduler_config_option
 from moorage.cli.terminal import echo, printable, printable_lines, say
@@ -22,7 +30,7 @@ from moorage.insight.explain.pods import DiagnosisTimeLimit
 from moorage.insight.monitor import LabelLimits, Monitor, MonitorFamilies, Shape
 from moorage.insight.monitor.monitor import SHAPE_CLAIMS_MAX, SHAPES_MAX
 from moorage.insight.plan.evaluation_limit import EvaluationLimit
-from moorage.kit.metrics import exposition, openmetrics_exposition
+from moorage.kit.metrics import Family, exposition, number_text, openmetrics_exposition
 from moorage.sources.cluster_sources import FileSource
 from moorage.validation.strategy import Context
 
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
     from moorage.cluster.metrics_exporter import ExporterSettings
     from moorage.cluster.status_server import ListenAddress
 
+PROMETHEUS = "prometheus"
 SHAPES_LIMIT = 100
 NAME_LENGTH_MAX = 128
 DEFAULTS = LabelLimits()
@@ -86,6 +95,12 @@ _COUNTING = (
     "could not be read, or the cluster cannot be reached or used.",
 )
 @click.option("--once", "is_once", is_flag=True, help="Print the metrics of --live once and exit.")
+@output_option(
+    PROMETHEUS,
+    default=PROMETHEUS,
+    names="the metrics",
+    text="prometheus is the text that is served",
+)
 @click.option("--openmetrics", "is_open", is_flag=True, help="Print in the OpenMetrics format.")
 @option_with_default(
     "--interval",
@@ -98,7 +113,7 @@ _COUNTING = (
 @source_options
 @scheduler_config_option
 @lambda function: add_options(function, _COUNTING)
-def command(sources: Sources, is_once: bool, is_open: bool, **given: Any) -> None:
+def command(sources: Sources, is_once: bool, is_open: bool, output: str, **given: Any) -> None:
     """Export metrics that Kubernetes lacks: about devices, claims and pending pods.
 
     With --live, serves /metrics, /healthz and /readyz for Prometheus until interrupted; without
@@ -118,8 +133,14 @@ def command(sources: Sources, is_once: bool, is_open: bool, **given: Any) -> Non
     place = status_place(given["place"], given)
     shapes = tuple(_shapes(given["shape_texts"], sources.context))
     live = sources.live
+    if is_open and output != PROMETHEUS:
+        raise click.UsageError(f"--openmetrics is a text format: give it without -o {output}")
     if live is None or is_once:
-        _print_once(sources, given, shapes, is_open=is_open)
+        families = _families(read := read_sources(sources), given, shapes)
+        _print_families(families, output, is_open=is_open)
+        raise SystemExit(read.exit_status(FITS))
+    if output != PROMETHEUS:
+        raise click.UsageError("-o: with --live only with --once; scrapers ask for the format")
     if is_open:
         raise click.UsageError(
             "--openmetrics: with --live only with --once; scrapers ask for the format"
@@ -144,11 +165,8 @@ def _limits(given: dict[str, Any]) -> LabelLimits:
     return DEFAULTS._replace(nodes=given["nodes"], namespaces=given["namespaces"])
 
 
-def _print_once(
-    sources: Sources, given: dict[str, Any], shapes: tuple[Shape, ...], *, is_open: bool
-) -> NoReturn:
-    """Print the metrics of the sources and exit."""
-    read = read_sources(sources)
+def _families(read: ClusterInput, given: dict[str, Any], shapes: tuple[Shape, ...]) -> list[Family]:
+    """Return the metrics of what was read."""
     monitor = Monitor(
         read.context,
         shapes=shapes,
@@ -162,10 +180,54 @@ def _print_once(
     except TooManyPodsError as error:
         raise click.UsageError(str(error)) from None
     now = read.context.now.instant
-    families = MonitorFamilies(lambda: figures, lambda: now, _limits(given)).families()
-    text = openmetrics_exposition(families) if is_open else exposition(families)
-    echo(printable_lines(text), nl=False)
-    raise SystemExit(read.exit_status(FITS))
+    return list(MonitorFamilies(lambda: figures, lambda: now, _limits(given)).families())
+
+
+def _print_families(families: list[Family], output: str, *, is_open: bool) -> None:
+    if output == PROMETHEUS:
+        text = openmetrics_exposition(families) if is_open else exposition(families)
+        echo(printable_lines(text), nl=False)
+        return
+    print_answer(
+        output,
+        table=lambda is_wide: _print_samples(families, is_wide=is_wide),
+        document=lambda: {"metrics": list(map(_family_tree, families))},
+        rows=lambda: (
+            {"metric": f"{each.name}{end}", "type": each.type, "value": _figure(value)}
+            | {f"label {name}": text for name, text in labels.items()}
+            for each in families
+            for end, labels, value in each.samples()
+        ),
+        names=lambda: (f"metric/{each.name}" for each in families),
+        columns=("metric", "type", "value"),
+    )
+
+
+def _family_tree(family: Family) -> dict[str, Any]:
+    samples = [
+        {"metric": f"{family.name}{end}", "labels": dict(labels), "value": _figure(value)}
+        for end, labels, value in family.samples()
+    ]
+    return {"name": family.name, "type": family.type, "help": family.text, "samples": samples}
+
+
+def _figure(value: float) -> float | None:
+    """Return a value as JSON has it, which knows neither infinity nor NaN."""
+    return None if not math.isfinite(value) else int(value) if value == int(value) else value
+
+
+def _print_samples(families: list[Family], *, is_wide: bool) -> None:
+    header = ("METRIC", "LABELS", "VALUE", *(("TYPE", "HELP") if is_wide else ()))
+    rows = (
+        (f"{each.name}{end}", _labels(labels), number_text(value), each.type, each.text)
+        for each in families
+        for end, labels, value in each.samples()
+    )
+    print_table(header, (row[: len(header)] for row in rows), is_wide=is_wide)
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={text}" for name, text in labels.items())
 
 
 async def _serve(

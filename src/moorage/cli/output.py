@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
@@ -22,6 +22,7 @@ from moorage.cli.terminal import (
     printable_message,
     send,
 )
+from moorage.insight.rows import csv_text
 
 if TYPE_CHECKING:
     from moorage.api.resource.v1 import DeviceAttribute
@@ -162,20 +163,59 @@ def _padded(line: Sequence[Cell], widths: Sequence[int]) -> Iterator[str]:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-TABLE_FORMATS = ("table", "wide", "json", "yaml", "name")
+FORMATS = ("table", "wide", "json", "yaml", "name", "csv")  # of every command that prints data
 REPORT_FORMATS = ("sarif", "junit", "github")  # for CI systems and editors
 REPORTS_TEXT = "sarif, junit and github are reports for CI systems"
 
 
-def output_option(*formats: str, text: str = "Output format.") -> Callable[[F], F]:
-    """Return the option -o with this help; the first format is the default."""
+def output_option(
+    *others: str, default: str = "table", names: str = "", wide: str = "", text: str = ""
+) -> Callable[[F], F]:
+    """Return the option -o: the formats of all commands, and others of this one.
+
+    Its help says what `wide` prints and what `names` are of, and the rest of the text.
+    """
+    parts = (
+        f"wide {wide}" if wide else "",
+        f"name prints {names}" if names else "",
+        *([text] if text else []),
+    )
+    choices = (default, *(each for each in (*FORMATS, *others) if each != default))
     return option_with_default(
         "-o",
         "--output",
-        type=click.Choice(formats),
-        default=formats[0],
-        help=text,
+        type=click.Choice(choices),
+        default=default,
+        help=f"{'; '.join(filter(None, ('Output format', *parts)))}.",
     )
+
+
+def print_answer(
+    output: str,
+    *,
+    table: Callable[[bool], None],
+    document: Callable[[], Any],
+    rows: Callable[[], Iterable[Mapping[str, Any]]],
+    names: Callable[[], Iterable[str]],
+    columns: Sequence[str] = (),
+) -> None:
+    """Print an answer in one of the formats of all commands.
+
+    table     prints it for people, wide or not
+    document  is the JSON and YAML
+    rows      are the lines of CSV, with these columns and others
+    names     are the objects that it is about, as KIND/NAME
+    """
+    match output:
+        case "json" | "yaml":
+            print_tree(document(), output)
+        case "csv":
+            echo(csv_text(list(rows()), columns), nl=False)
+        case "name":
+            for name in names():
+                echo(printable(name))
+        case _:
+            table(output == "wide")
 
 
 def report_options(function: F) -> F:
@@ -183,8 +223,9 @@ def report_options(function: F) -> F:
     quiet = click.option(
         "-q", "--quiet", is_flag=True, help="Print findings only, without the summary."
     )
-    text = f"Output format; {REPORTS_TEXT}."
-    return quiet(output_option("text", "json", *REPORT_FORMATS, text=text)(function))
+    names = "the objects with findings"
+    option = output_option("text", *REPORT_FORMATS, default="text", names=names, text=REPORTS_TEXT)
+    return quiet(option(function))
 
 
 # --- progress ---------------------------------------------------------------------------------

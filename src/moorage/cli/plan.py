@@ -17,14 +17,13 @@ from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from moorage.cli.output import (
     REPORT_FORMATS,
     REPORTS_TEXT,
-    TABLE_FORMATS,
     Cell,
     Progress,
     Row,
     by_pool,
     output_option,
+    print_answer,
     print_table,
-    print_tree,
     warn,
 )
 from moorage.cli.scheduler_file import scheduler_config_option
@@ -32,6 +31,7 @@ from moorage.cli.terminal import echo, printable
 from moorage.insight.devices import usage_in
 from moorage.insight.errors import TooManyPodsError
 from moorage.insight.messages import counted
+from moorage.insight.object_names import pod_name
 from moorage.insight.plan.arrival_orders import BetterOrder, better_order
 from moorage.insight.plan.document import (
     decisive,
@@ -49,6 +49,7 @@ from moorage.insight.plan.placements import (
     placement_of,
 )
 from moorage.insight.plan.planner import Plan, Result, plan
+from moorage.insight.rows import PLAN_COLUMNS, plan_rows
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.insight.snapshot.stand_ins import Unused, unused_in
 from moorage.scheduler.reservation import Reservation
@@ -70,10 +71,10 @@ WIDE = ("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES")
     "error, 3 an input could not be read.",
 )
 @output_option(
-    *TABLE_FORMATS,
     *REPORT_FORMATS,
-    text="Output format; wide prints a line per device, with claim, share and capacity; "
-    f"{REPORTS_TEXT}.",
+    wide="prints a line per device, with claim, share and capacity",
+    names="the planned pods",
+    text=REPORTS_TEXT,
 )
 @click.option(
     "--all",
@@ -110,7 +111,7 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
     stand_ins = [shown_placement(result, plan) for result in plan.stand_ins]
     if output in REPORT_FORMATS:
         _print_report(given, plan, chosen, output)
-    elif placements or stand_ins or output in ("json", "yaml") or not given.is_unknown:
+    elif placements or stand_ins or output not in ("table", "wide") or not given.is_unknown:
         _print(placements, stand_ins, plan, output, _better(given, plan, placements, output))
     if picture_file is not None:
         shown = plan.shown
@@ -134,7 +135,7 @@ def _better(
     given: ClusterInput, plan: Plan, placements: list[Placement], output: str
 ) -> BetterOrder | None:
     """Return an order of arrival in which more pods get a node, if some get none."""
-    if output == "name" or all(each.node for each in placements):
+    if output in ("name", "csv") or all(each.node for each in placements):
         return None
     return better_order(plan, given.context, shown={each.pod for each in placements})
 
@@ -158,26 +159,37 @@ def _print(
     output: str,
     better: BetterOrder | None,
 ) -> None:
-    match output:
-        case "json" | "yaml":
-            print_tree(plan_tree(placements, stand_ins, plan.before, better), output)
-        case "name":
-            for each in (*placements, *stand_ins):
-                name = each.stands_for or f"pod/{each.pod}"
-                echo(printable(f"{name} node/{_node(each)}"))
-        case _ if not placements and not stand_ins:
-            echo(nothing_text(plan))
-        case _:
-            if placements:
-                _print_table(placements, is_wide=output == "wide")
-                _print_rest(placements, plan)
-                if better is not None:
-                    echo(printable(_order_text(better, len(placements))))
-            if placements and stand_ins:
-                echo("")
-            if stand_ins:
-                _print_table(stand_ins, NO_POD, is_wide=output == "wide")
-                _print_stand_ins(stand_ins, plan, is_after_pods=bool(placements))
+    planned_ones = (*placements, *stand_ins)
+    print_answer(
+        output,
+        table=lambda is_wide: _print_tables(placements, stand_ins, plan, better, is_wide=is_wide),
+        document=lambda: plan_tree(placements, stand_ins, plan.before, better),
+        rows=lambda: plan_rows(planned_ones),
+        names=lambda: (pod_name(each.pod, each.stands_for) for each in planned_ones),
+        columns=PLAN_COLUMNS,
+    )
+
+
+def _print_tables(
+    placements: list[Placement],
+    stand_ins: list[Placement],
+    plan: Plan,
+    better: BetterOrder | None,
+    *,
+    is_wide: bool,
+) -> None:
+    if not placements and not stand_ins:
+        echo(nothing_text(plan))
+    if placements:
+        _print_table(placements, is_wide=is_wide)
+        _print_rest(placements, plan)
+        if better is not None:
+            echo(printable(_order_text(better, len(placements))))
+    if placements and stand_ins:
+        echo("")
+    if stand_ins:
+        _print_table(stand_ins, NO_POD, is_wide=is_wide)
+        _print_stand_ins(stand_ins, plan, is_after_pods=bool(placements))
 
 
 # --- the table ----------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from moorage.cli.output import (
     attribute_texts,
     complain,
     output_option,
-    print_tree,
+    print_answer,
 )
 from moorage.cli.terminal import echo
 from moorage.hardware.attributes import NumaNodeForm
@@ -29,6 +29,8 @@ from moorage.hardware.errors import ProfileError
 from moorage.hardware.sysfs import sysfs_entries
 from moorage.hardware.sysfs_tree import write_entries
 from moorage.insight.messages import counted
+from moorage.insight.object_names import kubectl_name
+from moorage.insight.rows import PUBLISHED_COLUMNS, published_rows
 
 DEVICES_SHOWN_MAX = 64
 
@@ -50,11 +52,8 @@ DEVICES_SHOWN_MAX = 64
 )
 @click.option("--sysfs", "sysfs_folder", metavar="DIR", help="Write the sysfs tree of one machine.")
 @output_option(
-    "table",
-    "wide",
-    "json",
-    "name",
-    text="Output format; wide adds sources, or attributes of devices.",
+    wide="adds aliases, or attributes of devices",
+    names="the profiles, with [NAME] the nodes",
 )
 def command(
     name: str | None,
@@ -94,18 +93,22 @@ def command(
 
 
 def _print_all(profiles: list[Profile], output: str) -> None:
-    match output:
-        case "json":
-            print_tree([_profile_json(profile) for profile in profiles])
-        case "name":
-            for profile in profiles:
-                echo(profile.name)
-        case _:
-            header = ("NAME", "MACHINES", "SOCKETS", "NUMA", "DEVICES", "BOARD")
-            wide = ("ALIASES", "SUMMARY") if output == "wide" else ()
-            rows = [_profile_row(profile, is_wide=bool(wide)) for profile in profiles]
-            for line in aligned([header + wide, *rows]):
-                echo(line)
+    trees = list(map(_profile_json, profiles))
+    print_answer(
+        output,
+        table=lambda is_wide: _print_profiles(profiles, is_wide=is_wide),
+        document=lambda: trees,
+        rows=lambda: ({**tree, "aliases": ",".join(tree["aliases"]) or None} for tree in trees),
+        names=lambda: (f"profile/{profile.name}" for profile in profiles),
+    )
+
+
+def _print_profiles(profiles: list[Profile], *, is_wide: bool) -> None:
+    header = ("NAME", "MACHINES", "SOCKETS", "NUMA", "DEVICES", "BOARD")
+    wide = ("ALIASES", "SUMMARY") if is_wide else ()
+    rows = [_profile_row(profile, is_wide=is_wide) for profile in profiles]
+    for line in aligned([header + wide, *rows]):
+        echo(line)
 
 
 def _profile_row(profile: Profile, *, is_wide: bool) -> tuple[str, ...]:
@@ -133,15 +136,19 @@ def _profile_json(profile: Profile) -> dict[str, Any]:
 
 
 def _print_one(fleet: Fleet, output: str) -> None:
-    match output:
-        case "json":
-            print_tree(_fleet_json(fleet))
-        case "name":
-            for node in fleet.nodes:
-                echo(node.metadata.name)
-        case _:
-            for line in _board_lines(fleet, is_wide=output == "wide"):
-                echo(line)
+    print_answer(
+        output,
+        table=lambda is_wide: _print_board(fleet, is_wide=is_wide),
+        document=lambda: _fleet_json(fleet),
+        rows=lambda: published_rows(fleet.slices),
+        names=lambda: (kubectl_name("node", node.metadata.name) for node in fleet.nodes),
+        columns=PUBLISHED_COLUMNS,
+    )
+
+
+def _print_board(fleet: Fleet, *, is_wide: bool) -> None:
+    for line in _board_lines(fleet, is_wide=is_wide):
+        echo(line)
 
 
 def _board_lines(fleet: Fleet, *, is_wide: bool) -> Iterator[str]:

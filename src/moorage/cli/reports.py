@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from moorage.cli.output import print_tree
+from moorage.cli.output import Cell, print_table, print_tree
 from moorage.cli.terminal import echo
 from moorage.insight.reports import (
     CheckedObject,
@@ -73,6 +75,29 @@ class Workspace:
     def _is_source(self, text: str) -> bool:
         file = self._current / text.partition("!")[0]
         return text == "<stdin>" or os.path.isfile(file)  # which takes any text
+
+
+SEVERITIES = {"error": "red", "warning": "yellow", "note": "cyan"}
+FINDINGS = ("PLACE", "SEVERITY", "KIND", "NAME", "RULE", "MESSAGE")
+
+
+def print_findings(rows: Iterable[Mapping[str, Any]], *, is_wide: bool) -> None:
+    """Print findings as a table; wide names the field and the remedy."""
+    header = (*FINDINGS, "FIELD", "REMEDY") if is_wide else FINDINGS
+    print_table(header, (_finding_row(row, is_wide=is_wide) for row in rows), is_wide=is_wide)
+
+
+def _finding_row(row: Mapping[str, Any], *, is_wide: bool) -> list[str | Cell]:
+    position = [str(row[name]) for name in ("line", "column") if row.get(name)]
+    severity = row.get("severity") or ""
+    cells: list[str | Cell] = [
+        ":".join([row["file"], *position]),
+        Cell(severity, SEVERITIES.get(severity)),
+        *(row[name] or "" for name in ("kind", "name", "rule")),
+        " ".join((row["message"] or "").split()),
+    ]
+    more = [row.get("field") or "", " ".join((row.get("remedy") or "").split())]
+    return [*cells, *more] if is_wide else cells
 
 
 def print_report(report: FindingReport, output: str, summary: str = "") -> None:

@@ -17,11 +17,20 @@ from moorage.cli import CONTEXT
 from moorage.cli.cluster_options import ClusterInput, manifest_cluster_options
 from moorage.cli.device_trees import write_text
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from moorage.cli.output import Progress, Row, complain, output_option, print_table, print_tree, warn
+from moorage.cli.output import (
+    Progress,
+    Row,
+    complain,
+    output_option,
+    print_answer,
+    print_table,
+    warn,
+)
 from moorage.cli.scheduler_file import scheduler_config_option
 from moorage.cli.terminal import echo, printable
 from moorage.insight.errors import InsightError, TraceError, UnknownObjectError
 from moorage.insight.messages import counted, listed
+from moorage.insight.object_names import pod_name
 from moorage.insight.plan.evaluation_limit import EvaluationLimit
 from moorage.insight.simulation import (
     Arrival,
@@ -35,7 +44,6 @@ from moorage.insight.simulation import (
 from moorage.insight.simulation.line_chart import line_chart
 from moorage.insight.simulation.result import (
     USE_TITLE,
-    csv_text,
     pod_rows,
     simulation_tree,
     timeline_rows,
@@ -123,7 +131,9 @@ class _Time(click.ParamType[float]):
     help="Write a picture of waiting pods and devices in use.",
 )
 @output_option(
-    "table", "json", "yaml", "csv", text="Output format; csv prints a line per pod or sample."
+    wide="adds preemptions",
+    names="the pods of the trace",
+    text="csv prints a line per pod, with --timeline per sample",
 )
 @manifest_cluster_options
 @scheduler_config_option
@@ -239,16 +249,15 @@ def _simulated(
 
 
 def _print(found: SimulationResult, output: str, *, is_timeline: bool) -> None:
-    match output:
-        case "json" | "yaml":
-            print_tree(simulation_tree(found), output)
-        case "csv":
-            rows = timeline_rows(found) if is_timeline else pod_rows(found)
-            echo(csv_text(rows), nl=False)
-        case _ if is_timeline:
-            _print_timeline(found)
-        case _:
-            _print_summary(found)
+    print_answer(
+        output,
+        table=lambda is_wide: (
+            _print_timeline(found) if is_timeline else _print_summary(found, is_wide=is_wide)
+        ),
+        document=lambda: simulation_tree(found),
+        rows=lambda: timeline_rows(found) if is_timeline else pod_rows(found),
+        names=lambda: (pod_name(each.pod) for each in found.pods),
+    )
 
 
 def _print_timeline(found: SimulationResult) -> None:
@@ -259,8 +268,10 @@ def _print_timeline(found: SimulationResult) -> None:
     print_table(header, lines, is_wide=True)
 
 
-def _print_summary(found: SimulationResult) -> None:
-    print_table(WORKLOADS, map(_workload_row, workload_rows(found)), is_wide=True)
+def _print_summary(found: SimulationResult, *, is_wide: bool) -> None:
+    header = (*WORKLOADS, "PREEMPTIONS") if is_wide else WORKLOADS
+    lines = [_workload_row(row, is_wide=is_wide) for row in workload_rows(found)]
+    print_table(header, lines, is_wide=True)
     echo("")
     used = (each for each in found.drivers if each.peak)
     rows = (
@@ -280,11 +291,12 @@ def _print_summary(found: SimulationResult) -> None:
     echo(f"\n{done:,} of {total} got a node in {_time(found.end_s)} of simulated time")
 
 
-def _workload_row(row: dict[str, Any]) -> Row:
+def _workload_row(row: dict[str, Any], *, is_wide: bool) -> Row:
     waits = (_time(row[name]) for name in ("meanWaitS", "medianWaitS", "p95WaitS", "maxWaitS"))
     left = row["meanLeftOverPercent"]
     left_over = "" if left is None else f"{left:g} %"
-    return row["workload"], f"{row['pods']:,}", f"{row['waiting']:,}", *waits, left_over
+    rest = (left_over, f"{row['preemptions']:,}") if is_wide else (left_over,)
+    return row["workload"], f"{row['pods']:,}", f"{row['waiting']:,}", *waits, *rest
 
 
 def _time(seconds: float | None) -> str:

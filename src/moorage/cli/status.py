@@ -14,7 +14,7 @@ import msgspec
 
 from moorage.cli import CONTEXT
 from moorage.cli.errors import DOES_NOT_FIT, FITS
-from moorage.cli.output import output_option, print_table, print_tree
+from moorage.cli.output import output_option, print_answer, print_table
 from moorage.cli.server_options import data_dir_option
 from moorage.cli.terminal import echo, printable, printable_lines, send
 
@@ -32,7 +32,7 @@ SCHEDULER = "scheduler"  # the name of its process
     epilog="Exit status: 0 everything is running, 1 something is not, 2 usage error.",
 )
 @data_dir_option
-@output_option("table", "json")
+@output_option(names="the processes")
 def command(data_dir: Path, output: str) -> None:
     """Show what `moor up` runs in a directory: processes, nodes, pods and devices in use.
 
@@ -48,13 +48,24 @@ def command(data_dir: Path, output: str) -> None:
     folder = StateFolder(data_dir)
     pid, state = folder.runner(), folder.read()
     if not pid or state is None or state.pid != pid:
-        echo(f"no cluster runs in {data_dir}" if output == "table" else '{"running":false}')
+        print_answer(
+            output,
+            table=lambda _: echo(f"no cluster runs in {data_dir}"),
+            document=lambda: {"running": False},
+            rows=lambda: (),
+            names=lambda: (),
+            columns=COLUMNS,
+        )
         sys.exit(DOES_NOT_FIT)
     overview, slow, fault = asyncio.run(_overview(data_dir, state))
-    if output == "json":
-        print_tree(_tree(state, overview, slow, fault))
-    else:
-        _print(data_dir, state, overview, slow, fault)
+    print_answer(
+        output,
+        table=lambda _: _print(data_dir, state, overview, slow, fault),
+        document=lambda: _tree(state, overview, slow, fault),
+        rows=lambda: map(_process_row, state.processes),
+        names=lambda: (f"process/{each.name}" for each in state.processes),
+        columns=COLUMNS,
+    )
     sys.exit(FITS if state.is_working and overview is not None else DOES_NOT_FIT)
 
 
@@ -126,6 +137,15 @@ def _row(process: ProcessState) -> tuple[str, ...]:
     state = "working" if process.is_working else process.trouble or "starting"
     pid = str(process.pid) if process.pid else "-"
     return (process.name, state, pid, str(process.restarts), process.metrics or "-")
+
+
+COLUMNS = ("process", "is_working", "pid", "restarts", "metrics", "trouble")
+
+
+def _process_row(process: ProcessState) -> dict[str, Any]:
+    texts = (process.metrics or None, process.trouble or None)
+    values = (process.name, process.is_working, process.pid or None, process.restarts, *texts)
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 # --- the status lines of `moor up` ------------------------------------------------------------

@@ -20,10 +20,17 @@ from moorage.cli.cluster_options import allow_empty_option, empty_error
 from moorage.cli.command_classes import files_argument
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from moorage.cli.gate_options import gate_options
-from moorage.cli.output import REPORT_FORMATS, Progress, complain, print_tree, report_options
-from moorage.cli.reports import Workspace, print_report
+from moorage.cli.output import (
+    REPORT_FORMATS,
+    Progress,
+    complain,
+    print_answer,
+    report_options,
+)
+from moorage.cli.reports import Workspace, print_findings, print_report
 from moorage.cli.terminal import coloured, echo, printable, printable_message
 from moorage.insight.messages import Concern, counted, listed
+from moorage.insight.object_names import kubectl_name
 from moorage.insight.reports import CheckedObject, FindingLevel, FindingReport, ReportFinding
 from moorage.insight.reports.rules import VALIDATION_RULES, validation_rule
 from moorage.sources.cluster_sources import empty_concerns
@@ -129,7 +136,7 @@ def command(
 def _printer(output: str, *, quiet: bool) -> _Printer:
     if output in REPORT_FORMATS:
         return _ReportPrinter(output, quiet=quiet)
-    return _JsonPrinter() if output == "json" else _TextPrinter(quiet=quiet)
+    return _TextPrinter(quiet=quiet) if output == "text" else _DataPrinter(output, quiet=quiet)
 
 
 def _parts(
@@ -270,25 +277,46 @@ class _TextPrinter(_Printer):
         return text
 
 
-class _JsonPrinter(_Printer):
-    """Prints one JSON object when all is done."""
+class _DataPrinter(_Printer):
+    """Prints a document, rows or names when all is done."""
 
-    def __init__(self) -> None:
+    def __init__(self, output: str, *, quiet: bool) -> None:
         super().__init__()
-        self._objects: list[dict[str, Any]] = []
+        self._output, self._quiet = output, quiet
+        self._verdicts: list[Verdict] = []
         self._unreadable: list[str] = []
 
     def verdict(self, verdict: Verdict) -> None:
         super().verdict(verdict)
         if not verdict.is_foreign:
-            self._objects.append(_as_json(verdict))
+            self._verdicts.append(verdict)
 
     def input_error(self, message: str) -> None:
         self._unreadable.append(message)
+        if self._output not in ("json", "yaml"):  # which contain it
+            complain(message)
 
     def finish(self, notes: Sequence[Concern]) -> None:
-        report = {
-            "objects": self._objects,
+        is_table = self._output in ("table", "wide")
+        rows = [row for each in self._verdicts for row in _rows(each)]
+        print_answer(
+            self._output,
+            table=lambda is_wide: print_findings(rows, is_wide=is_wide),
+            document=lambda: self._document(notes),
+            rows=lambda: rows,
+            names=lambda: (
+                kubectl_name(each.kind, each.name, each.api_version.rpartition("/")[0])
+                for each in self._verdicts
+                if each.findings
+            ),
+            columns=COLUMNS,
+        )
+        if is_table and not self._quiet:
+            echo(self.summary())
+
+    def _document(self, notes: Sequence[Concern]) -> dict[str, Any]:
+        return {
+            "objects": list(map(_as_json, self._verdicts)),
             "unreadable": self._unreadable,
             "notChecked": dict(sorted(self.foreign.items())),
             "skipped": list(map(str, notes)),
@@ -300,7 +328,24 @@ class _JsonPrinter(_Printer):
                 "warnings": self.warnings,
             },
         }
-        print_tree(report)
+
+
+COLUMNS = (
+    *("file", "line", "column", "api_version", "kind", "name", "accepted", "severity", "rule"),
+    *("field", "message"),
+)
+
+
+def _rows(verdict: Verdict) -> Iterator[dict[str, Any]]:
+    """Yield a row for each finding about an object; one for an object without any."""
+    about = (verdict.api_version, verdict.kind, _full_name(verdict), verdict.is_accepted)
+    for each in verdict.findings:
+        found = (each.severity.value, each.type or None, each.field or None, each.message)
+        place = (verdict.source, each.line, each.column)
+        yield dict(zip(COLUMNS, (*place, *about, *found), strict=True))
+    if not verdict.findings:
+        nothing = (None, None, None, None)
+        yield dict(zip(COLUMNS, (verdict.source, verdict.line, 1, *about, *nothing), strict=True))
 
 
 class _ReportPrinter(_Printer):

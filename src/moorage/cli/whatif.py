@@ -12,21 +12,22 @@ from moorage.cli.change_options import ChangeValues, RequestedChange, change_opt
 from moorage.cli.cluster_options import ClusterInput, manifest_cluster_options
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from moorage.cli.output import (
-    TABLE_FORMATS,
     Cell,
     Progress,
     Row,
     by_pool,
     output_option,
+    print_answer,
     print_table,
-    print_tree,
     warn,
 )
 from moorage.cli.scheduler_file import scheduler_config_option
 from moorage.cli.terminal import echo, printable
 from moorage.insight.errors import TooManyPodsError
 from moorage.insight.messages import counted, listed
+from moorage.insight.object_names import pod_name
 from moorage.insight.plan.planner import Plan, plan
+from moorage.insight.rows import CHANGE_COLUMNS, change_rows
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.insight.whatif import Difference, UnknownNameError, difference
 from moorage.insight.whatif.difference import (
@@ -52,9 +53,7 @@ DEVICES = ("NODE", "DRIVER", "FREE", "TOTAL")
     epilog="Exit status: 0 no pod is worse off, 1 some are, or an object is invalid, 2 "
     "usage error, 3 an input could not be read.",
 )
-@output_option(
-    *TABLE_FORMATS, text="Output format; wide prints the devices of each pod, and all nodes."
-)
+@output_option(wide="prints the devices of each pod, and all nodes", names="the pods that change")
 @change_options
 @manifest_cluster_options
 @scheduler_config_option
@@ -103,14 +102,14 @@ def _difference(given: ClusterInput, wanted: list[RequestedChange]) -> Differenc
 
 
 def _print(found: Difference, output: str, *, knows_free: bool) -> None:
-    match output:
-        case "json" | "yaml":
-            print_tree(difference_tree(found), output)
-        case "name":
-            for each in found.pods:
-                echo(printable(f"pod/{each.pod} {each.kind.value}"))
-        case _:
-            _print_tables(found, is_wide=output == "wide", knows_free=knows_free)
+    print_answer(
+        output,
+        table=lambda is_wide: _print_tables(found, is_wide=is_wide, knows_free=knows_free),
+        document=lambda: difference_tree(found),
+        rows=lambda: change_rows(found),
+        names=lambda: (pod_name(each.pod) for each in found.pods),
+        columns=CHANGE_COLUMNS,
+    )
 
 
 def _print_tables(found: Difference, *, is_wide: bool, knows_free: bool) -> None:

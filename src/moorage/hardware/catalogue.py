@@ -95,7 +95,8 @@ class Catalogue:
         raise ProfileError(f"there is no profile {name[:64]!r}; {remedy}")
 
     def wanted(self, text: str) -> ProfileCount:
-        """Parse `dgx-h100x4` or `dgx-h100=4`, or raise ProfileError."""
+        """Parse `dgx-h100x4`, `dgx-h100=4` or `profile/dgx-h100`, or raise ProfileError."""
+        text = text.removeprefix("profile/")  # which `moor profiles -o name` prints
         found = _PROFILE_COUNT.fullmatch(text)
         # A name may itself end in x and digits.
         if found is None or text in self._names or text in self._aliases:

@@ -17,6 +17,7 @@
 
     object_names KIND/NAME, and the objects that are named so
     messages     concerns about a snapshot; names and numbers in messages
+    rows         answers as rows for tables of data, and CSV
     errors       the errors of this package
 
 Pure: nothing here reads a file or a clock.

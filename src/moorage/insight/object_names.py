@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from moorage.api.resource.v1 import GROUP
 from moorage.api.scheduling import PodGroup
 from moorage.insight.errors import UnknownObjectError, UnreadError
 from moorage.insight.fit.replicas import Subject
@@ -24,6 +25,28 @@ _WORDS = {
     "PodGroup": "podgroup podgroups",
 }
 KINDS = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+
+
+def kubectl_name(kind: str, name: str, group: str = "") -> str:
+    """Return KIND/NAME as `kubectl get -o name` prints it: `pod/web`, `deployment.apps/train`.
+
+    The name may have a namespace, which is left out.
+    """
+    word = f"{kind.lower()}.{group}" if group else kind.lower()
+    return f"{word}/{name.rpartition('/')[2]}"
+
+
+def pod_name(pod: str, stands_for: str | None = None) -> str:
+    """Return the name of a pod, or that of the claim or template that it stands for."""
+    if stands_for is None:
+        return kubectl_name("pod", pod)
+    word, _, name = stands_for.partition("/")
+    return kubectl_name(KINDS[word], name, GROUP)
+
+
+def device_name(device: object) -> str:
+    """Return the name of a device, `device/DRIVER/POOL/DEVICE`."""
+    return f"device/{device}"
 
 
 class ObjectName(NamedTuple):

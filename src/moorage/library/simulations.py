@@ -13,6 +13,7 @@ from typing import Any, final
 from moorage.insight.messages import counted
 from moorage.insight.plan.evaluation_limit import EvaluationLimit
 from moorage.insight.plan.planner import unwatched
+from moorage.insight.rows import csv_text
 from moorage.insight.simulation import (
     Arrival,
     DriverUse,
@@ -28,7 +29,6 @@ from moorage.insight.simulation import (
 from moorage.insight.simulation import simulate as run
 from moorage.insight.simulation.result import (
     USE_TITLE,
-    csv_text,
     pod_rows,
     simulation_tree,
     summary_of,

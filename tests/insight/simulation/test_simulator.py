@@ -13,6 +13,7 @@ from moorage.api.codec import decode_tree
 from moorage.api.core import Pod
 from moorage.api.scheduling import PriorityClass
 from moorage.insight.errors import SimulationError, UnknownObjectError
+from moorage.insight.rows import csv_text
 from moorage.insight.simulation import (
     Arrival,
     SimulatedPod,
@@ -21,7 +22,6 @@ from moorage.insight.simulation import (
     simulate,
 )
 from moorage.insight.simulation.result import (
-    csv_text,
     pod_rows,
     simulation_tree,
     timeline_rows,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from math import ceil
 from typing import Any
 
@@ -172,17 +170,6 @@ def _sample_row(sample: Sample, drivers: Iterable[DriverUse]) -> Row:
     }
     row |= {f"used {each.driver}": sample.used.get(each.driver, 0) for each in drivers}
     return row | {f"left over % {name}": found for name, found in sample.left_over.items()}
-
-
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV, with a header unless there are no rows."""
-    if not rows:
-        return ""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def _rounded(value: Any) -> Any:

@@ -45,7 +45,11 @@ def node_taint(text: str) -> tuple[str, Taint]:
 
 
 def device_taint(text: str, name: str, context: Context) -> DeviceTaintRule:
-    """Return a rule of this name with the taint, or raise ChangeTextError."""
+    """Return a rule of this name with the taint, or raise ChangeTextError.
+
+    The device may be written as `moor devices -o name` prints it: `device/DRIVER/POOL/DEVICE`.
+    """
+    text = text.removeprefix("device/")
     found = _DEVICE.fullmatch(text) if len(text) <= LENGTH_MAX else None
     if found is None:
         raise ChangeTextError("must be of the form DRIVER/POOL/DEVICE=KEY[=VALUE]:EFFECT")
