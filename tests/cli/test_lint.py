@@ -57,7 +57,7 @@ def test_without_devices_the_summary_says_what_was_not_done() -> None:
     assert result.exit_code == 0
     assert result.output == (
         "1 object in 1 file against 0 devices: 0 errors, 0 warnings, 0 notes\n"
-        "no classes and no slices given: 11 rules not applied\n"
+        "no classes and no slices given: 12 rules not applied\n"
     )
 
 

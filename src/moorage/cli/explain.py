@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -156,12 +156,15 @@ def command(
         _print_text(results, answers, given, is_full=is_full, is_live=sources.live is not None)
     else:
         _print_data(results, answers, plan, given.namespace, output)
-    decided = decisive(pods, stand_ins)
-    are_unknown = not (results or given.unread.knows("Pod"))
+    sys.exit(_exit_status(given, decisive(pods, stand_ins)))
+
+
+def _exit_status(given: ClusterInput, decided: Sequence[Result]) -> int:
+    are_unknown = not (decided or given.unread.knows("Pod"))
     if are_unknown or any(map(is_undecided, decided)):
-        sys.exit(UNREADABLE)
+        return UNREADABLE
     fails = any(isinstance(each, Pending) for each in decided)
-    sys.exit(given.exit_status(DOES_NOT_FIT if fails else FITS))
+    return given.exit_status(DOES_NOT_FIT if fails else FITS)
 
 
 def _plan(given: ClusterInput, about: Subject | None) -> Plan:

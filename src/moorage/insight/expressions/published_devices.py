@@ -47,6 +47,11 @@ class PublishedDevice:
         "slice_name",
     )
 
+    @property
+    def is_shareable(self) -> bool:
+        """Whether the device may be allocated several times."""
+        return bool(self._device.allow_multiple_allocations)
+
     def __init__(self, index: int, slice_: ResourceSlice, device: Device, *, names: bool) -> None:
         spec = slice_.spec
         self.index = index

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -195,6 +196,30 @@ def unknown_class(case: Case) -> Iterator[Oddity]:
                 remedy = f'did you mean "{near}"?'
             place = (*selection.place, "deviceClassName")
             yield Oddity(place, f'there is no class "{name}" among those given', remedy)
+
+
+@RULES.add(W, Needs.DEVICES, is_shared=True)
+def count_of_shared_device(case: Case) -> Iterator[Oddity]:
+    """A count that needs one device several times, which a request gets only once."""
+    _, claim = claim_of(case.subject)
+    requests = () if claim is None else claim.requests or ()
+    exact = {each.name: each.exactly for each in requests}
+    for selection in selections_of(case.subject):
+        request = exact.get(selection.reference)
+        if request is None or request.allocation_mode == "All" or (request.count or 1) < 2:
+            continue
+        devices = [case.context.devices.devices[n] for n in case.context.selected(selection)]
+        places = Counter(each.node for each in devices)
+        anywhere = places.pop("", 0) + max(places.values(), default=0)
+        shared = next((each for each in devices if each.is_shareable), None)
+        count = request.count or 1
+        if shared is not None and anywhere < count:
+            yield Oddity(
+                (*selection.place, "count"),
+                f"{count} devices are wanted, and no node has more than {anywhere}: a device that "
+                f"can be shared, such as {shared.name}, counts once for a request",
+                f"write {count} requests for one device each: they may share it",
+            )
 
 
 @RULES.add(W, about=ANYTHING)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import count as numbers
+from itertools import islice
 from typing import Any
 
+from moorage.api.codec import to_tree
 from moorage.api.core.pod import Pod
 from moorage.insight.answer.changes.edits import (
     APPEND,
@@ -13,6 +16,7 @@ from moorage.insight.answer.changes.edits import (
     EditPath,
     ObjectChange,
     merged,
+    value_at,
 )
 from moorage.insight.answer.changes.sources import Source, Sources
 from moorage.insight.explain.situation import (
@@ -61,6 +65,32 @@ class ClaimEdits:
         path = (*self.request(place), "selectors", number, "cel", "expression")
         return None if source is None else source.change(Edit(path, expression))
 
+    def in_several_requests(self, place: RequestPath, count: int) -> ObjectChange | None:
+        """Return the change of a request for several devices into as many for one each.
+
+        None if containers name the request: they would not get the devices of the others.
+        """
+        source = self.source(place.claim)
+        if source is None:
+            return None
+        written = value_at(to_tree(source.value), (*source.prefix, "devices"))
+        request = written["requests"][place.request]
+        containers = (*self._pod.spec.init_containers, *self._pod.spec.containers)
+        if request["name"] in {each.request for c in containers for each in c.resources.claims}:
+            return None
+        names = _new_names(request["name"], {each["name"] for each in written["requests"]}, count)
+        one = {k: v for k, v in request["exactly"].items() if k not in ("count", "allocationMode")}
+        edits = [Edit((*self.request(place), "count"), REMOVED)]
+        edits += (
+            Edit(("devices", "requests", APPEND), {"name": name, "exactly": one}) for name in names
+        )
+        for field in ("constraints", "config"):
+            for number, each in enumerate(written.get(field) or ()):
+                if request["name"] in (each.get("requests") or ()):
+                    path: EditPath = ("devices", field, number, "requests", APPEND)
+                    edits += (Edit(path, name) for name in names)
+        return source.change(*edits)
+
     def request(self, place: RequestPath) -> EditPath:
         """Return the path of a request or alternative in the spec of its claim."""
         path: EditPath = ("devices", "requests", place.request)
@@ -93,3 +123,9 @@ class ClaimEdits:
         fields = ("key", "operator", "value", "effect")
         value = {name: getattr(toleration, name) for name in fields if getattr(toleration, name)}
         return Edit((*self.request(place), "tolerations", APPEND), value)
+
+
+def _new_names(name: str, taken: Collection[str], count: int) -> list[str]:
+    """Return the names of the others of several requests like one: `gpu-2`, `gpu-3`."""
+    fresh = (each for n in numbers(2) if (each := f"{name}-{n}") not in taken)
+    return list(islice(fresh, count - 1))

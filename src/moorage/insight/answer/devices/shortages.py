@@ -28,6 +28,7 @@ from moorage.insight.expressions.published_devices import PublishedDevice, Publi
 ON_NODE: Final = 0  # questions of the funnel before those that it names
 OF_CLASS: Final = 1
 COUNTED_MAX: Final = 2000  # devices of a cluster, beyond which those of the node are counted
+REQUESTS_MAX: Final = 32  # in a claim, as an API server allows
 EXACT_COUNT: Final = "ExactCount"
 _SPECIAL_REQUEST: Final = re.compile(r"container-(\d+)-request-(\d+)")
 
@@ -190,9 +191,10 @@ class DeviceCase:
         return devices
 
     def fewer(self, short: Shortage, count: int) -> Iterator[Proposal]:
-        """Yield the proposal to ask for fewer devices."""
+        """Yield the proposals to share devices between requests, and to ask for fewer."""
         if not 0 < count < short.wanted:
             return
+        yield from self._in_several_requests(short)
         text = (
             f"ask for {count} instead of {'all' if short.is_all else short.wanted} in {short.name}"
         )
@@ -204,6 +206,28 @@ class DeviceCase:
             # Whoever wants all devices seldom does with fewer: others may free theirs first.
             rank = FixRank.FREE if short.is_all else FixRank.LESS
             yield Proposal(text, rank, changes)
+
+    def _in_several_requests(self, short: Shortage) -> Iterator[Proposal]:
+        """Yield the proposal to ask for each device in a request of its own.
+
+        A device that may be allocated several times is given to a request only once.
+        """
+        place, name = short.place, self.request_name(short.place)
+        source = self.edits.source(place.claim)
+        if short.is_all or place.alternative is not None or source is None:
+            return
+        shared = [each for each in self.chosen_nearby(short.details) if each.is_shareable]
+        requests = self.diagnosis.situation.claims[place.claim].spec.devices.requests or ()
+        if not shared or len(requests) + short.wanted - 1 > REQUESTS_MAX:
+            return
+        change = self.edits.in_several_requests(place, short.wanted)
+        if change is not None:
+            text = f"ask for 1 device in each of {short.wanted} requests instead of {short.wanted}"
+            yield Proposal(
+                f"{text} in request {name}: a device that can be shared counts once for a request",
+                FixRank.GIVE,
+                (change,),
+            )
 
     def _fewer(self, short: Shortage, count: int) -> tuple[ObjectChange, ...]:
         resource = self.resource(short.place)
