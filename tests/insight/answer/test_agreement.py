@@ -145,3 +145,20 @@ def test_a_cause_does_not_depend_on_the_order_of_the_files(model: str, cause: st
     for nodes in (fleet, fleet[::-1]):
         (found,) = answered(explain, text="---\n".join((*nodes, work)))["pending"]
         assert found["cause"].startswith(cause)
+
+
+def test_a_fix_for_a_daemon_is_tried_on_its_own_node() -> None:
+    nodes = (
+        f"apiVersion: v1\nkind: Node\nmetadata: {{name: node-{number}}}\n"
+        f'status: {{allocatable: {{cpu: "{cpus}", memory: 8Gi, pods: "10"}}}}\n'
+        for number, cpus in ((1, 2), (2, 16))
+    )
+    daemons = (
+        "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent, namespace: default}\n"
+        "spec:\n  selector: {matchLabels: {app: agent}}\n  template:\n"
+        "    metadata: {labels: {app: agent}}\n    spec: {containers: [\n"
+        '      {name: main, image: a, resources: {requests: {cpu: "4"}}}]}\n'
+    )
+    (found,) = answered(explain, text="---\n".join((*nodes, daemons)))["pending"]
+    assert found["pods"] == ["default/agent-node-1"]
+    assert {fix["node"] for fix in found["fixes"] if fix["kind"] == "change"} == {"node-1"}, found

@@ -14,10 +14,13 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from moorage.api.apps import DaemonSet
 from moorage.api.codec import to_tree
 from moorage.api.core.pod import Pod
 from moorage.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
 from moorage.claims.pod_claims import controller_of, group_name
+from moorage.controllers.daemonsets import node_of_daemon
+from moorage.controllers.pod_control import pinned
 from moorage.insight.answer.changes.edits import Edit, EditPath, ObjectChange, change_of, value_at
 from moorage.insight.messages import Concern
 from moorage.insight.snapshot.snapshot import Snapshot, key_of
@@ -126,7 +129,10 @@ class Sources:
         made = model_pod(source.value, context)
         if isinstance(made, Concern):
             return None
-        return replace(pod, spec=made.spec)
+        spec = made.spec
+        if isinstance(source.value, DaemonSet):
+            spec = pinned(spec, node_of_daemon(pod))  # Each daemon is for one node.
+        return replace(pod, spec=spec)
 
 
 def nodes_of_siblings(pod: Pod, snapshot: Snapshot, cluster: Cluster) -> list[str]:
