@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gc
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from moorage.validation.manifests import ManifestValidator
 from moorage.validation.strategy import Context
 from soak import (
     Plan,
+    agreement,
     allocator,
     cel,
     disk,
@@ -45,6 +47,10 @@ from soak import (
     weeks,
 )
 from soak.__main__ import campaigns, main
+from soak._agreement.doors import Answer as PrintedAnswer
+from soak._agreement.doors import Doors
+from soak._agreement.laws import LAWS, statement_of
+from soak._agreement.pod_laws import placed_or_pending
 from soak._definitions import KINDS as CUSTOM_KINDS
 from soak._definitions import definition
 from soak._disk.cluster_case import ConfigMapWriter, NoMountError
@@ -88,7 +94,7 @@ CASES = 400
 NOTHING = ObjectChange("Pod", TEAM, "train", (Edit(("metadata", "labels", "a"), "b"),))
 
 NAMES = (
-    *("allocator", "cel", "disk", "expensive-pods", "extension-fuzz"),
+    *("agreement", "allocator", "cel", "disk", "expensive-pods", "extension-fuzz"),
     *("fixes", "hostile", "http-fuzz"),
     *("live", "livescheduler"),
     "node",
@@ -113,6 +119,48 @@ def test_damaged_objects_and_bytes_give_declared_errors_only() -> None:
     # A sample that only ever meets one end proves little.
     for figure in ("objects accepted", "objects refused", "unreadable"):
         assert int(outcome.figures[figure]) > CASES // 20, figure
+
+
+@pytest.mark.sweep
+def test_no_answer_about_a_random_world_contradicts_another() -> None:
+    outcome = agreement.run(Plan(SEED, cases=10))
+    assert outcome.faults == ()
+    assert outcome.figures["cases"] == "10"
+    # Laws about pods that nobody waits for, or devices that nobody has, prove little.
+    for figure in ("pods placed", "pods pending", "claims with devices", "changes offered"):
+        assert int(outcome.figures[figure].replace(",", "")) > 0, figure
+
+
+def test_a_random_world_is_decided_by_seed_and_number() -> None:
+    made = [agreement.make_case(SEED, number).world for number in (7, 7, 8)]
+    assert made[0] == made[1] != made[2]
+
+
+class DoctoredDoors(Doors):
+    """A world in which `plan` denies a node to every pod."""
+
+    @property
+    def plan(self) -> PrintedAnswer:
+        found = super().plan
+        tree = found.tree
+        for each in tree["pods"]:
+            each.pop("node", None)
+        return found._replace(text=json.dumps(tree))
+
+
+def test_answers_that_contradict_each_other_are_found(tmp_path: Path) -> None:
+    worlds = (Doors(agreement.make_case(SEED, n).world, tmp_path) for n in range(10))
+    honest = next(each for each in worlds if each.plan.tree["summary"]["placed"])
+    assert list(placed_or_pending(honest)) == []
+    faults = list(placed_or_pending(DoctoredDoors(honest.world, tmp_path)))
+    assert [each.partition(":")[0] for each in faults[:2]] == ["placed", "pending"]
+    assert "only explain: pod " in faults[0]
+
+
+def test_the_laws_of_answers_are_documented() -> None:
+    page = Path(__file__).parents[1] / "docs" / "explanation" / "agreement.md"
+    listed = [line[2:] for line in page.read_text("utf-8").split("## Laws")[1].splitlines()]
+    assert [statement_of(law) for law in LAWS if statement_of(law) not in listed] == []
 
 
 @pytest.mark.sweep
