@@ -124,10 +124,10 @@ class Trial:
                 yield from self._change_faults(fix, given, found, pending)
             elif fix.waits_for and THEN not in fix.text:
                 counts["advice to wait"] += 1
-                if not self._fits_after(fix, found, pending):
+                if not self._fits_after(fix, given, found, pending):
                     yield BrokenLawError("waits in vain", f"{fix.text} → {fix.node}")
 
-    def _fits_after(self, fix: Fix, found: Plan, pending: Pending) -> bool:
+    def _fits_after(self, fix: Fix, given: ClusterInput, found: Plan, pending: Pending) -> bool:
         """Return whether the pod gets a node once those have gone whom a fix names."""
         after, pods = found.after, set(uids_of(fix.waits_for))
         unused = {each.claim for each in fix.waits_for if each.is_unused}
@@ -138,8 +138,10 @@ class Trial:
             _without_users(each, pods) for each in freed if each not in gone
         )
         left = apply(kept, [DeletePods(tuple(sorted(there)))], self._context).snapshot
-        name = full_name(pending.pod)
-        return any(full_name(each.pod) == name for each in plan(left, self._context).placed)
+        name, unused_now = full_name(pending.pod), unused_in(given.manifests, left)
+        again = plan(left, self._context, unused=unused_now)
+        results = (each for each in (*again.results, *again.stand_ins))
+        return any(full_name(each.pod) == name for each in results if isinstance(each, Reservation))
 
     def _change_faults(
         self, fix: Fix, given: ClusterInput, found: Plan, pending: Pending

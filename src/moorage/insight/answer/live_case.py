@@ -170,6 +170,7 @@ class LiveRehearsal(Rehearsal):
         super().__init__(stage, pod)
         self._live, self._around, self._subject = stage.plan.cluster, stage.context, pod
         self._verdicts, self._effort = explanation.verdicts, effort
+        self._trials: dict[str, Trials] = {}  # by node: with the claims of others freed
 
     def node(self, changes: Sequence[ObjectChange], departure: Departure = ()) -> str | None:
         """Return a node that the pod would get with the changes; None if none was found."""
@@ -228,9 +229,11 @@ class LiveRehearsal(Rehearsal):
         wanted, inventory = probe.claims(name), self._live.inventory
         if not wanted:
             return NodeAllocation()
-        situation = Situation.of(inventory, self._live.node(name), wanted)
-        trials = Trials(situation, compiler=inventory.compiler, effort=self._effort)
-        return NodeAllocation() if trials.is_possible(freed) else NOT_AVAILABLE
+        if name not in self._trials:
+            situation = Situation.of(inventory, self._live.node(name), wanted)
+            trials = Trials(situation, compiler=inventory.compiler, effort=self._effort)
+            self._trials[name] = trials
+        return NodeAllocation() if self._trials[name].is_possible(freed) else NOT_AVAILABLE
 
     def _near(self) -> list[str]:
         near = (each.nodes for each in self._verdicts if each.texts and not each.is_behind)
