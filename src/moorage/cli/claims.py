@@ -132,9 +132,9 @@ def command(
 ) -> None:
     """List claims: which devices they have, where, and for whom.
 
-    Lists the claims of one namespace, like kubectl; -A lists all of them. A claim is pending
-    until devices are allocated to it, then allocated, and reserved while pods may use it. The
-    list marks allocated devices that no ResourceSlice contains any more, and devices that are
+    The command lists the claims of one namespace, like kubectl; -A lists all of them. A claim is
+    pending until devices are allocated to it, then allocated, and reserved while pods may use it.
+    The list marks allocated devices that no ResourceSlice contains any more, and devices that are
     allocated beyond their capacity.
 
     \b

@@ -56,9 +56,9 @@ _COLOURS = {Tone.CAUSE: ("", "red"), Tone.FIX: ("green", ""), Tone.HINT: ("", "c
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 every pod gets a node, or the fix is written or applied; 1 some pods "
-    "get none, or the fix is not applied; 2 usage error or no such object; 3 an input could not "
-    "be read.",
+    epilog="Exit status: 0 every pod gets a node, or the fix is written or applied; 1 some "
+    "pods get none, or the fix is not applied; 2 usage error or no such object; 3 an "
+    "input could not be read or has no objects.",
 )
 @subject_argument
 @click.option(

@@ -53,7 +53,8 @@ PER_NODE = ("NODE", "REPLICAS", "DEVICES", "WHY NO MORE")
 @click.command(
     context_settings=CONTEXT,
     epilog="Exit status: 0 at least one replica fits (with --replicas, all of them), 1 "
-    "otherwise, 2 usage error or no such object, 3 an input could not be read.",
+    "otherwise, 2 usage error or no such object, 3 an input could not be read or has no "
+    "objects.",
 )
 @subject_argument
 @click.option(

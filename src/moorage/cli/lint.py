@@ -103,8 +103,8 @@ def _print_rules(*, is_text: bool, is_wide: bool) -> None:
 @click.command(
     context_settings=CONTEXT,
     epilog=(
-        "Exit status: 0 no errors or warnings, 1 errors or warnings, 2 usage error, 3 "
-        "an input could not be read."
+        "Exit status: 0 no errors or warnings, 1 errors or warnings, 2 usage error, 3 an "
+        "input could not be read or has no objects."
     ),
 )
 @click.option(
@@ -122,15 +122,15 @@ def _print_rules(*, is_text: bool, is_wide: bool) -> None:
 def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: str) -> None:
     """Find mistakes in claims, classes, slices and pods.
 
-    Evaluates every CEL expression of claims, templates, classes and taint rules on the devices of
-    the ResourceSlices, as the scheduler would, and reports names that no device has, comparisons
-    that are never true, and reads that would abort scheduling. Checks slices as pools:
-    completeness, names, counters, capacity, attributes. Checks pods, and the pods of Deployments,
-    ReplicaSets, DaemonSets, StatefulSets and Jobs: claims, extended resources, groups.
+    The command evaluates every CEL expression of claims, templates, classes and taint rules on the
+    devices of the ResourceSlices, as the scheduler would, and reports names that no device has,
+    comparisons that are never true, and reads that would abort scheduling. It checks slices as
+    pools: completeness, names, counters, capacity, attributes. It checks pods, and the pods of
+    Deployments, ReplicaSets, DaemonSets, StatefulSets and Jobs: claims, extended resources, groups.
 
-    With -f or [FILE|DIR]…, only their objects are checked, in the cluster of --on, --live and
-    --profile; without, the whole cluster is. Rules that need missing input, such as slices, are
-    skipped.
+    With -f or [FILE|DIR]…, the command checks only their objects, in the cluster of --on, --live
+    and --profile; without, it checks the whole cluster. It skips rules that need missing input,
+    such as slices.
 
     \b
     moor lint -f claim.yaml --profile dgx-h100

@@ -116,9 +116,9 @@ _COUNTING = (
 def command(sources: Sources, is_once: bool, is_open: bool, output: str, **given: Any) -> None:
     """Export metrics that Kubernetes lacks: about devices, claims and pending pods.
 
-    With --live, serves /metrics, /healthz and /readyz for Prometheus until interrupted; without
-    a kubeconfig, uses the service account of its pod. With -f, --on or --profile, or with --once,
-    prints the metrics and exits.
+    With --live, the command serves /metrics, /healthz and /readyz for Prometheus until interrupted;
+    without a kubeconfig, it uses the service account of its pod. With -f, --on, --profile or
+    --once, it prints the metrics and exits.
 
     The numbers are those of moor devices, moor explain and moor fit: devices by driver, node, class
     and state; pods without a node by kind of cause; claims by state and age; and for each shape of

@@ -67,8 +67,8 @@ WIDE = ("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES")
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 every pod gets a node, 1 some do not or are invalid, 2 usage "
-    "error, 3 an input could not be read.",
+    epilog="Exit status: 0 every pod gets a node, 1 some do not or are invalid, 2 usage error, "
+    "3 an input could not be read or has no objects.",
 )
 @output_option(
     *REPORT_FORMATS,
@@ -88,8 +88,8 @@ WIDE = ("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES")
 def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | None) -> None:
     """Plan pods: which node each gets, and which devices its claims get there.
 
-    Plans as the scheduler would, pod by pod in order of priority and age, on the nodes and
-    devices of --on, --profile and -f together. Deployments, Jobs and other workloads count with
+    The command plans as the scheduler would, pod by pod in order of priority and age, on the nodes
+    and devices of --on, --profile and -f together. Deployments, Jobs and other workloads count with
     the pods that they create, templates with the claims created from them. The command changes
     nothing.
 

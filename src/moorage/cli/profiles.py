@@ -64,8 +64,8 @@ def command(
 ) -> None:
     """List hardware profiles, or show one.
 
-    Without [NAME], lists all boards. With [NAME], such as dgx-h100, or dgx-h100=4 for four
-    machines, shows sockets, NUMA nodes with their distances, PCIe roots, devices with their
+    Without [NAME], the command lists all boards. With [NAME], such as dgx-h100, or dgx-h100=4 for
+    four machines, it shows sockets, NUMA nodes with their distances, PCIe roots, devices with their
     standard attributes, and the source of each fact. Facts without a source are marked as
     assumed.
 

@@ -79,7 +79,7 @@ class _Time(click.ParamType[float]):
 @click.command(
     context_settings=CONTEXT,
     epilog="Exit status: 0 every pod got a node, 1 some wait at the end, 2 usage error, 3 an "
-    "input could not be read.",
+    "input could not be read or has no objects.",
 )
 @click.option(
     "--trace",

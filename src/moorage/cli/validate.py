@@ -49,7 +49,8 @@ KINDS_SHOWN_MAX = 12
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 all valid, 1 some invalid, 2 usage error, 3 an input could not be read.",
+    epilog="Exit status: 0 all valid, 1 some invalid, 2 usage error, 3 an input could not be "
+    "read or has no objects.",
 )
 @files_argument
 @click.option(
@@ -88,11 +89,11 @@ def command(
 ) -> None:
     """Validate objects as the API server of Kubernetes 1.37 does on create.
 
-    Reads the files of -f and [FILE|DIR]…, sets defaults, and applies Kubernetes' validation to
-    objects of built-in kinds in all their versions. Prints each error and warning with its file and
-    line, then a summary. Of JobSets and workloads of other well-known operators, checks the objects
-    that the operator would create. Other custom resources are counted but not checked.
-    Kustomizations and files of Helm charts are skipped with a note.
+    The command reads the files of -f and [FILE|DIR]…, sets defaults, and applies Kubernetes'
+    validation to objects of built-in kinds in all their versions. It prints each error and warning
+    with its file and line, then a summary. Of JobSets and workloads of other well-known operators,
+    it checks the objects that the operator would create. It counts other custom resources without
+    checking them, and skips Kustomizations and files of Helm charts with a note.
 
     \b
     moor validate -R -f manifests

@@ -50,8 +50,8 @@ DEVICES = ("NODE", "DRIVER", "FREE", "TOTAL")
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 no pod is worse off, 1 some are, or an object is invalid, 2 "
-    "usage error, 3 an input could not be read.",
+    epilog="Exit status: 0 no pod is worse off, 1 some are, or an object is invalid, 2 usage "
+    "error, 3 an input could not be read or has no objects.",
 )
 @output_option(wide="prints the devices of each pod, and all nodes", names="the pods that change")
 @change_options
@@ -60,8 +60,8 @@ DEVICES = ("NODE", "DRIVER", "FREE", "TOTAL")
 def command(given: ClusterInput, changes: ChangeValues, output: str) -> None:
     """Show what changes would do to pods and devices before you make them.
 
-    Plans the cluster of --on, --profile and -f twice, without and with the changes, and prints
-    the difference. Unaffected pods stay where they are. Evicted pods of controllers are
+    The command plans the cluster of --on, --profile and -f twice, without and with the changes, and
+    prints the difference. Unaffected pods stay where they are. Evicted pods of controllers are
     recreated, here with the same name, and planned again; others are lost. A pod is worse off if
     it loses its node, is lost, or gets devices that it would have to leave again.
 
