@@ -51,7 +51,7 @@ PACKAGES = {
     "driver": Size(3_932, 17),
     "drivers": Size(2_425, 13),
     "hardware": Size(2_665, 18),
-    "insight": Size(36_894, 187),
+    "insight": Size(36_920, 187),
     "kit": Size(2_980, 25),
     "library": Size(1_920, 10),
     "node": Size(17_555, 78),

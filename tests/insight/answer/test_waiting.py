@@ -216,6 +216,31 @@ def test_all_pods_that_use_a_host_port_have_to_leave() -> None:
     assert waits(found) == ["wait until pods web-0, web-1 leave node n1, or ask their owners"]
 
 
+LEAVING: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/f"]}
+
+
+@pytest.mark.parametrize(
+    ("objects", "advice"),
+    [
+        ([running("svc", "mine")], "end pod svc, or wait for it: then claim mine goes"),
+        (
+            [running("svc", "mine", metadata=of("DaemonSet", "svc"))],
+            "end pod svc: then claim mine goes",
+        ),
+        (
+            [running("other")],
+            "end the reservation of claim mine for pod svc, which is gone",
+        ),
+    ],
+)
+def test_a_claim_that_is_deleted_goes_with_those_who_go(objects: list[Any], advice: str) -> None:
+    has = [("n1", "gpu-0")]
+    mine = claim("mine", has=has, at=only_on("n1"), reserved=["svc"], **LEAVING)
+    user = pod("train", resourceClaims=[{"name": "c", "resourceClaimName": "mine"}])
+    (first, *_) = said(planned(*box(1), mine, *objects, user)).fixes
+    assert first.text == f"{advice} and create it anew, or use another claim"
+
+
 # --- the law ------------------------------------------------------------------------------------
 
 

@@ -104,6 +104,11 @@ def _holder_of_claim(case: Case, namespace: str, name: str) -> Holder | None:
     return Holder(tuple(dict.fromkeys(names)), tuple(dict.fromkeys(uids)), key, is_unused)
 
 
+def can_go(case: Case, claim: ResourceClaim) -> bool:
+    """Return whether those who use a claim may leave by themselves, as far as known."""
+    return _holder_of_claim(case, claim.metadata.namespace, claim.metadata.name) is not None
+
+
 def _unreserved(case: Case, claim: ResourceClaim) -> Holder | None:
     """Return a claim that is reserved for nobody; None if a pod is about to use it."""
     namespace, name, owner = claim.metadata.namespace, claim.metadata.name, owning_pod(claim)

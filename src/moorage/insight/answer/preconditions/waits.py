@@ -9,10 +9,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from moorage.api.core.pod import DEFAULT_SCHEDULER, Pod
+from moorage.api.resource.v1 import ResourceClaim
 from moorage.api.scheduling import CompositePodGroup, PodGroup
 from moorage.claims.pod_claims import group_name
 from moorage.insight.answer.changes.edits import REMOVED, Edit, change_of
 from moorage.insight.answer.finding import Case, Finding, FixRank, Proposal
+from moorage.insight.answer.holders import can_go, is_gone
 from moorage.insight.answer.nodes.labels import HOSTNAME
 from moorage.insight.answer.preconditions.references import missing_claims, missing_classes
 from moorage.insight.explain.pods import Explanation
@@ -126,15 +128,28 @@ def claims_being_deleted(case: Case) -> Iterator[Finding]:
         claim = case.cluster.find_claim(case.namespace, name) if name else None
         if claim is None or claim.metadata.deletion_timestamp is None:
             continue
-        users = [each.name for each in claim.status.reserved_for]
-        by = f": it goes when pod {listed(users)} has ended" if users else ""
-        until = f"end pod {listed(users)}, or wait for it: then claim {name} goes"
-        if not users:
-            until = f"see what keeps claim {name}, its finalizers, wait until it is gone"
+        users = claim.status.reserved_for
+        names = listed([each.name for each in users])
+        gone = bool(users) and all(is_gone(case, case.namespace, each) for each in users)
+        by = f": it goes when pod {names} has ended" if users and not gone else ""
         yield Finding(
             f"claim {name} is being deleted since {claim.metadata.deletion_timestamp}{by}",
-            (Proposal(f"{until} and create it anew, or use another claim", FixRank.FREE),),
+            (Proposal(_until_gone(case, claim, names, is_stale=gone), FixRank.FREE),),
         )
+
+
+def _until_gone(case: Case, claim: ResourceClaim, users: str, *, is_stale: bool) -> str:
+    """Return what ends a claim that is being deleted; nobody waits for those who do not go."""
+    name = claim.metadata.name
+    if not users:
+        until = f"see what keeps claim {name}, its finalizers, wait until it is gone"
+    elif is_stale:
+        until = f"end the reservation of claim {name} for pod {users}, which is gone"
+    elif can_go(case, claim):
+        until = f"end pod {users}, or wait for it: then claim {name} goes"
+    else:
+        until = f"end pod {users}: then claim {name} goes"
+    return f"{until} and create it anew, or use another claim"
 
 
 # --- pod groups -----------------------------------------------------------------------------
