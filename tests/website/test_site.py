@@ -175,7 +175,7 @@ def test_the_site_of_the_repository_is_sound(tmp_path: Path) -> None:
         for section in SECTIONS:
             assert section.title in text, page
     readme = (site / "index.html").read_text(encoding="utf-8")
-    assert re.search(r'<img alt="[^"]+" src="docs/pictures/topology\.svg"', readme)
-    assert (site / "docs/pictures/topology.svg").read_bytes() == (
-        ROOT / "docs/pictures/topology.svg"
+    assert re.search(r'<img alt="[^"]+" src="docs/pictures/plan\.svg"', readme)
+    assert (site / "docs/pictures/plan.svg").read_bytes() == (
+        ROOT / "docs/pictures/plan.svg"
     ).read_bytes()
