@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -194,3 +195,17 @@ def test_a_package_that_an_extra_brings_is_asked_for_in_one_line(
     result = CliRunner().invoke(moor, words, prog_name="moor")
     line = f"error: moor {' '.join(words)} needs the server extra: {remedy('server')}\n"
     assert (result.exit_code, result.stdout, result.stderr) == (3, "", line)
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1"])
+def test_characters_that_the_output_lacks_are_escaped(encoding: str) -> None:
+    line = ["explain", "pod/training-1", "-f", "training", "--profile", "dgx-h100"]
+    done = subprocess.run(
+        [sys.executable, "-m", "moorage.cli", *line],
+        cwd=Path(__file__).parents[2] / "examples",
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert b" \\u2192 " in done.stdout

@@ -51,7 +51,7 @@ def command(data_dir: Path, node: str | None, folder: Path | None, hosts: tuple[
     """
     path = data_dir / "kubeconfig"
     try:
-        text = path.read_text()
+        text = path.read_text("utf-8")
     except OSError as error:
         fail(f"{path}: {error.strerror}; run `moor up` or `moor server` first")
     if node is None:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -140,6 +141,7 @@ def _show_version(ctx: click.Context) -> None:
 
 def main() -> None:
     """Run `moor`, also as `kubectl moor`."""
+    _write_any_text()
     log_in_lines()
     collect_rarely()
     try:
@@ -163,6 +165,15 @@ def _run() -> None:
         if isinstance(ended.code, int) and may_leave_memory():  # Its frames have what was read.
             end_process(ended.code)
         raise
+
+
+def _write_any_text() -> None:
+    """Write UTF-8, as kubectl does; where another encoding is asked for, escape what it lacks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            is_given = stream.isatty() or "PYTHONIOENCODING" in os.environ
+            encoding = stream.encoding if is_given else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def _forget_output() -> None:
