@@ -12,7 +12,7 @@ import click
 from moorage.api.gates import Gates
 from moorage.cli import CONTEXT
 from moorage.cli.command_classes import SectionedCommand
-from moorage.cli.errors import fail, needs_extra, os_error_text
+from moorage.cli.errors import fail, needs_extra, needs_system, os_error_text
 from moorage.cli.gate_options import GATES, check_numa_form, explain_option, gate_options
 from moorage.cli.scheduler import explaining
 from moorage.cli.scheduler_file import scheduler_config
@@ -25,6 +25,7 @@ from moorage.cli.server_options import (
 )
 from moorage.cli.simulated_nodes import read_fleets, simulated_nodes_options
 from moorage.cli.terminal import say
+from moorage.kit.system import System
 
 if TYPE_CHECKING:
     from moorage.cluster.control_plane import ControlPlane
@@ -58,6 +59,7 @@ LOG_FORMAT = "%(part)s%(asctime)s %(levelname)s %(message)s"
 @explain_option
 @gate_options
 @click.pass_context
+@needs_system(System.POSIX)
 @needs_extra("server")
 def command(ctx: click.Context, /, gates: Gates, data_dir: Path, **given: Any) -> None:
     """Run the API server, the scheduler and the controllers in one process until interrupted.

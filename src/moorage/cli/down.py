@@ -12,9 +12,10 @@ import click
 
 from moorage.cli import CONTEXT
 from moorage.cli.command_classes import Duration, option_with_default
-from moorage.cli.errors import fail
+from moorage.cli.errors import fail, needs_system
 from moorage.cli.server_options import data_dir_option
 from moorage.cli.terminal import echo
+from moorage.kit.system import System
 
 
 @click.command(
@@ -30,6 +31,7 @@ from moorage.cli.terminal import echo
     default="60s",
     help="How long to wait for the cluster to stop.",
 )
+@needs_system(System.POSIX)
 def command(data_dir: Path, timeout_s: float) -> None:
     """Stop the cluster that `moor up` runs in a directory. Its data is kept.
 

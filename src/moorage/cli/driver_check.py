@@ -16,11 +16,12 @@ import click
 
 from moorage.cli import CONTEXT
 from moorage.cli.command_classes import Duration, option_with_default
-from moorage.cli.errors import DOES_NOT_FIT, FITS, fail, needs_extra
+from moorage.cli.errors import DOES_NOT_FIT, FITS, fail, needs_extra, needs_system
 from moorage.cli.output import output_option, print_answer, print_table
 from moorage.cli.terminal import coloured, echo
 from moorage.client.errors import ClientError
 from moorage.kit.extras import MissingExtraError
+from moorage.kit.system import System
 from moorage.testing.check import REPUBLISH_S, START_S, Outcome, Report, Result
 
 _COLOURS = {
@@ -78,6 +79,7 @@ _COLOURS = {
 @output_option("text", default="text", names="the checks")
 @click.option("--log", is_flag=True, help="Print the end of the driver's log.")
 @click.argument("subject", nargs=-1, type=click.UNPROCESSED, metavar="SOCKET|COMMAND…")
+@needs_system(System.LINUX)
 @needs_extra("server")
 def command(only: str, lists: bool, output: str, subject: tuple[str, ...], **given: Any) -> None:
     """Check a DRA driver as a kubelet uses it.

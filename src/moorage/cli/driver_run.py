@@ -14,11 +14,12 @@ from moorage.cli import CONTEXT
 from moorage.cli.command_classes import option_with_default
 from moorage.cli.driver_devices import show
 from moorage.cli.driver_options import chosen_drivers, several_drivers
-from moorage.cli.errors import fail, needs_extra
+from moorage.cli.errors import fail, needs_extra, needs_system
 from moorage.cli.program_options import access_of, cluster_access_options, run_program
 from moorage.cli.terminal import say
 from moorage.drivers.catalogue import DriverOptions
 from moorage.kit.process_memory import limit_malloc_arenas
+from moorage.kit.system import System
 
 if TYPE_CHECKING:
     from moorage.client.client_factory import RestConfig
@@ -67,6 +68,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     "--dry-run", is_flag=True, help="Only print the ResourceSlices as YAML; needs no cluster."
 )
 @click.option("-v", "--verbosity", type=click.IntRange(0, 10), default=2, help="Log level.")
+@needs_system(System.LINUX, unless="dry_run")
 @needs_extra("drivers", unless="dry_run")
 def command(
     names: tuple[str, ...],

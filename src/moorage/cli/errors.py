@@ -7,8 +7,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, NoReturn, TypeVar
 
+import click
+
 from moorage.cli.terminal import echo, printable_message
 from moorage.kit.extras import require
+from moorage.kit.system import System, missing_system
 
 FITS = 0  # all is well: valid, fits, done
 DOES_NOT_FIT = 1  # the answer is no: refused, does not fit
@@ -29,6 +32,27 @@ def os_error_text(error: OSError) -> str:
     """Return file and reason of an error of the operating system."""
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}"
+
+
+def needs_system(system: System, *, unless: str = "") -> Callable[[F], F]:
+    """Require an operating system for a command, and mention it in the help.
+
+    On another one, the command fails at once with one line. Help works everywhere, and so does the
+    command with the flag `unless`.
+    """
+
+    def decorate(call: F) -> F:
+        @wraps(call)
+        def checked(*args: Any, **given: Any) -> Any:
+            if not (unless and given[unless]) and (missing := missing_system(system)):
+                echo(f"error: {click.get_current_context().command_path} {missing}", err=True)
+                raise SystemExit(USAGE)
+            return call(*args, **given)
+
+        checked.__doc__ = f"{inspect.cleandoc(call.__doc__ or '')}\n\nNeeds {system.value}."
+        return checked  # type: ignore[return-value]
+
+    return decorate
 
 
 def needs_extra(extra: str, *, unless: str = "") -> Callable[[F], F]:

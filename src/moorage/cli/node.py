@@ -13,7 +13,7 @@ from moorage.api.gates import Gates
 from moorage.api.quantity import Quantity
 from moorage.cli import CONTEXT
 from moorage.cli.command_classes import SectionedCommand, option_with_default
-from moorage.cli.errors import fail, needs_extra
+from moorage.cli.errors import fail, needs_extra, needs_system
 from moorage.cli.gate_options import GATES, gate_options
 from moorage.cli.program_options import (
     SECTIONS,
@@ -24,6 +24,7 @@ from moorage.cli.program_options import (
     watching_options,
 )
 from moorage.cli.terminal import say
+from moorage.kit.system import System
 
 if TYPE_CHECKING:
     from moorage.client.client_factory import RestConfig
@@ -155,6 +156,7 @@ def _amounts(
 @cluster_access_options
 @watching_options(metrics="127.0.0.1:10248")
 @gate_options
+@needs_system(System.LINUX)
 @needs_extra("drivers")
 def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
     """Run the agent of a node on this machine until interrupted.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -31,6 +30,7 @@ from moorage.cluster.leader_process import LeaderLease, LeaseLostError
 from moorage.cluster.status_server import ListenAddress, StatusTls, parse_listen_address
 from moorage.kit.clock import REAL
 from moorage.kit.printable import log_to_stderr
+from moorage.kit.system import on_stop
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -281,8 +281,6 @@ def _cause(error: ClientError, server: str, remedy: str) -> str:
 async def _until_stopped(work: Coroutine[Any, Any, None]) -> None:
     """Do the work until it ends or a signal asks to stop."""
     task = asyncio.ensure_future(work)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, task.cancel)
+    on_stop(task.cancel)
     with suppress(asyncio.CancelledError):
         await task

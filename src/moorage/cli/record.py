@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -27,6 +26,7 @@ from moorage.insight.messages import counted
 from moorage.insight.snapshot.redaction import redact
 from moorage.insight.snapshot.unread import Unread
 from moorage.kit.atomic_file import open_private
+from moorage.kit.system import on_stop
 
 if TYPE_CHECKING:
     from moorage.client.client_factory import RestConfig
@@ -211,8 +211,7 @@ async def _record(
 
     feed = Feed(SourceFacts(access.server, "kubeconfig", is_live=True), Context(gates, _now()))
     follower, stopped = Follower(feed), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    on_stop(stopped.set)
     async with http_client(access) as client:
         spaces = tuple(dict.fromkeys((namespace, access.namespace)))
         source = ClusterFeed(client, feed, _now, namespaces=spaces)

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from moorage.cli import CONTEXT
-from moorage.cli.errors import fail, needs_extra
+from moorage.cli.errors import fail, needs_extra, needs_system
 from moorage.cli.server_options import data_dir_option
 from moorage.cli.terminal import echo
+from moorage.kit.system import System
 
 
 @click.command(
@@ -21,6 +22,7 @@ from moorage.cli.terminal import echo
 )
 @data_dir_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@needs_system(System.POSIX)
 @needs_extra("server")
 def command(data_dir: Path, yes: bool) -> None:
     """Remove the cluster in a directory: its objects, credentials, logs and containers.

@@ -16,9 +16,10 @@ import click
 
 from moorage.cli import CONTEXT
 from moorage.cli.command_classes import Duration, option_with_default
-from moorage.cli.errors import DOES_NOT_FIT, fail, needs_extra
+from moorage.cli.errors import DOES_NOT_FIT, fail, needs_extra, needs_system
 from moorage.cli.server_options import data_dir_option
 from moorage.cli.terminal import echo, printable
+from moorage.kit.system import System
 
 if TYPE_CHECKING:
     from moorage.cluster.run.claim_requests import NoClassError
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from moorage.cluster.state_folder import NodeState
 
 STAGING = "staging"
-PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
-FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 
 
 @click.command(
@@ -73,6 +72,7 @@ FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 @click.option("--dry-run", is_flag=True, help="Print the claim and the pod without creating them.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not print which devices were allocated.")
 @click.argument("command_line", metavar="COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
+@needs_system(System.LINUX)
 @needs_extra("server")
 def command(data_dir: Path, command_line: tuple[str, ...], **given: Any) -> None:
     """Run a command on this machine with devices, and release them when it ends.
@@ -284,7 +284,8 @@ class Signals:
             self._cancel()
 
     def _pass_on(self, number: int) -> None:
-        if number not in FROM_TERMINAL or not _is_in_foreground():
+        from_terminal = (signal.SIGINT, signal.SIGQUIT)
+        if number not in from_terminal or not _is_in_foreground():
             with suppress(ProcessLookupError):
                 os.kill(self._pid, number)
 
@@ -294,7 +295,8 @@ async def _signals() -> AsyncIterator[Signals]:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     signals = Signals(task.cancel)
-    numbers = [each for each in PASSED_ON if signal.getsignal(each) is not signal.SIG_IGN]
+    passed_on = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+    numbers = [each for each in passed_on if signal.getsignal(each) is not signal.SIG_IGN]
     for number in numbers:
         loop.add_signal_handler(number, signals.got, number)
     try:

@@ -13,7 +13,7 @@ from moorage.api.gates import Gates
 from moorage.apiserver.settings import Auditing, Etcd, Settings
 from moorage.cli import CONTEXT
 from moorage.cli.command_classes import SectionedCommand
-from moorage.cli.errors import fail, needs_extra, os_error_text
+from moorage.cli.errors import fail, needs_extra, needs_system, os_error_text
 from moorage.cli.gate_options import gate_options
 from moorage.cli.server_options import (
     SECTIONS,
@@ -24,6 +24,7 @@ from moorage.cli.server_options import (
 )
 from moorage.cli.terminal import say
 from moorage.kit.process_memory import relax_garbage_collector
+from moorage.kit.system import System
 
 if TYPE_CHECKING:
     from moorage.apiserver.auth.users import StaticTokens
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 @etcd_options
 @server_options
 @gate_options
+@needs_system(System.POSIX)
 @needs_extra("server")
 def command(data_dir: Path, etcd: Etcd | None, gates: Gates, **given: Any) -> None:
     """Run the API server until interrupted.
@@ -148,7 +150,7 @@ def _tokens(path: Path | None) -> StaticTokens:
     if path is None:
         return StaticTokens({})
     try:
-        return read_tokens(path.read_text(), source=str(path))
+        return read_tokens(path.read_text("utf-8"), source=str(path))
     except (OSError, UnicodeDecodeError, TokenFileError) as error:
         fail(f"--token-auth-file: {error}")
 

@@ -13,10 +13,11 @@ import click
 import msgspec
 
 from moorage.cli import CONTEXT
-from moorage.cli.errors import DOES_NOT_FIT, FITS
+from moorage.cli.errors import DOES_NOT_FIT, FITS, needs_system
 from moorage.cli.output import output_option, print_answer, print_table
 from moorage.cli.server_options import data_dir_option
 from moorage.cli.terminal import echo, printable, printable_lines, send
+from moorage.kit.system import System
 
 if TYPE_CHECKING:
     from moorage.cluster.overview import Overview
@@ -33,6 +34,7 @@ SCHEDULER = "scheduler"  # the name of its process
 )
 @data_dir_option
 @output_option(names="the processes")
+@needs_system(System.POSIX)
 def command(data_dir: Path, output: str) -> None:
     """Show what `moor up` runs in a directory: processes, nodes, pods and devices in use.
 

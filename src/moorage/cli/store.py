@@ -14,9 +14,10 @@ import click
 
 from moorage.apiserver.settings import Etcd
 from moorage.cli import CONTEXT
-from moorage.cli.errors import DOES_NOT_FIT, fail, os_error_text
+from moorage.cli.errors import DOES_NOT_FIT, fail, needs_system, os_error_text
 from moorage.cli.server_options import data_dir_option, etcd_options
 from moorage.cli.terminal import echo
+from moorage.kit.system import System
 
 if TYPE_CHECKING:
     from moorage.store.contract import Entry, Store
@@ -47,6 +48,7 @@ def command() -> None:
 @command.command("check", context_settings=CONTEXT)
 @data_dir_option
 @etcd_options
+@needs_system(System.POSIX)
 def check_command(data_dir: Path, etcd: Etcd | None) -> None:
     """Check a store: its database, its revisions and its objects.
 
@@ -88,6 +90,7 @@ def _check_folder(folder: Path) -> tuple[Sequence[str], str]:
 @command.command("compact", context_settings=CONTEXT)
 @data_dir_option
 @etcd_options
+@needs_system(System.POSIX)
 def compact_command(data_dir: Path, etcd: Etcd | None) -> None:
     """Discard old revisions and shrink the database file.
 
@@ -129,6 +132,7 @@ def _plain_tar(_: click.Context, __: click.Parameter, file: Path) -> Path:
 )
 @data_dir_option
 @etcd_options
+@needs_system(System.POSIX)
 def backup_command(file: Path, has_credentials: bool, data_dir: Path, etcd: Etcd | None) -> None:
     """Back up a store to FILE, whether a server is running or not.
 
@@ -165,6 +169,7 @@ def backup_command(file: Path, has_credentials: bool, data_dir: Path, etcd: Etcd
     help="Replace an existing store and credentials; the old store is kept as replaced.db.",
 )
 @data_dir_option
+@needs_system(System.POSIX)
 def restore_command(file: Path, replaces: bool, data_dir: Path) -> None:
     """Restore the store of a directory from the backup in FILE.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import signal
 import socket
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from moorage.api.gates import Gates
 from moorage.api.names import dns1123_subdomain
 from moorage.cli import CONTEXT
 from moorage.cli.command_classes import SectionedCommand, option_with_default
-from moorage.cli.errors import fail, needs_extra, os_error_text
+from moorage.cli.errors import fail, needs_extra, needs_system, os_error_text
 from moorage.cli.gate_options import GATES, check_numa_form, explain_option, gate_options
 from moorage.cli.server_options import (
     data_dir_option,
@@ -36,6 +35,7 @@ from moorage.cli.status import ProgressView, status_lines
 from moorage.cli.terminal import echo, say
 from moorage.insight.messages import counted, listed
 from moorage.kit.atomic_file import open_private
+from moorage.kit.system import System, missing_system, on_stop
 
 if TYPE_CHECKING:
     from moorage.client.contract import Client
@@ -110,6 +110,7 @@ LOOK_EVERY_S = 3.0
 @explain_option
 @gate_options
 @click.pass_context
+@needs_system(System.POSIX)
 @needs_extra("server")
 def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> None:
     """Run a cluster on this machine, with its own CPUs, memory, NICs, disks and GPUs.
@@ -173,6 +174,10 @@ def _node(given: dict[str, Any]) -> NodePlan | None:
     has_node: bool | None = given["has_node"]
     if not (has_node or (has_node is None and not given["profiles"])):
         return None
+    if missing := missing_system(System.LINUX):
+        raise click.UsageError(
+            f"a node of this machine {missing}; --profile simulates nodes, --no-node runs none"
+        )
     if faults := dns1123_subdomain(given["node_name"]):
         raise click.UsageError(f"--node-name: {given['node_name']!r}: {faults[0]}")
     return NodePlan(given["node_name"], given["runtime"], _drivers(given["drivers"]))
@@ -235,9 +240,7 @@ async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:
         folder, state, cluster_processes(plan), report=view.line, on_working=on_working
     )
     task = asyncio.ensure_future(supervisor.run(lambda: _print_addresses(view, supervisor, plan)))
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, task.cancel)
+    on_stop(task.cancel)
     looking = asyncio.gather(
         _show_status(view, plan.folder / "kubeconfig", supervisor),
         _create_classes(view, is_serving, plan),

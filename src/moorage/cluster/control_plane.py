@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -48,6 +47,7 @@ from moorage.cluster.supervisor import BACKOFF, RESTARTING, STABLE_S
 from moorage.hardware import Fleet
 from moorage.kit.bulkhead import FAULTS, cause_text
 from moorage.kit.clock import Clock
+from moorage.kit.system import on_stop
 from moorage.scheduler.live import Explain, SchedulerConfig
 
 SCHEDULER, CONTROLLERS = "scheduler", "controllers"
@@ -81,9 +81,7 @@ async def run_control_plane(plan: ControlPlane, tell: Tell) -> None:
     ):
         tell(f"serving at {url}; kubeconfig: {settings.data_dir / 'kubeconfig'}")
         programs = asyncio.ensure_future(run_programs(made, plan, url, tell))
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, programs.cancel)
+        on_stop(programs.cancel)
         try:
             await asyncio.wait((programs, server), return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -23,6 +23,7 @@ Behind them:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from moorage.api.cdi import ContainerEdits, DeviceNode, Hook, IntelRdt, Mount, NetDevice
@@ -61,6 +62,7 @@ from moorage.driver.driver import (
 )
 from moorage.driver.errors import InventoryError
 from moorage.kit.extras import MissingExtraError, remedy
+from moorage.kit.system import System, missing_system
 
 __all__ = [
     "AllocatedDevice",
@@ -103,6 +105,9 @@ __all__ = [
 
 def run(driver: Driver, arguments: Sequence[str] | None = None) -> None:
     """Run a driver as a program until it is stopped; does not return."""
+    if missing := missing_system(System.LINUX):
+        print(f"error: {driver.name} {missing}", file=sys.stderr)
+        raise SystemExit(2)
     try:
         from moorage.driver.program import main  # workloads that only read metadata need no gRPC
     except MissingExtraError as error:

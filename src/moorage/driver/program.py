@@ -6,10 +6,8 @@ import argparse
 import asyncio
 import logging
 import os
-import signal
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from moorage.driver.settings import KUBELET_DIR, METADATA_VERSIONS, Settings
 from moorage.hardware.attributes import NumaNodeForm
 from moorage.kit.printable import log_to_stderr, printable_message
 from moorage.kit.process_memory import limit_malloc_arenas
+from moorage.kit.system import on_stop
 
 LOG = logging.getLogger("moorage.driver")
 
@@ -145,10 +144,7 @@ async def _run(
     driver: Driver, settings: Settings, kubeconfig: str, environment: Mapping[str, str]
 ) -> None:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with suppress(NotImplementedError):
-            loop.add_signal_handler(number, stop.set)
+    on_stop(stop.set)
     access = load_rest_config(kubeconfig, environment=environment)
     async with (
         http_client(access, manager=driver.name) as client,

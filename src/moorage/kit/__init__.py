@@ -21,6 +21,7 @@ printable        text from outside, made safe for terminals and logs
 go_duration      durations as Go writes and reads them
 go_quote         strings as Go's %q prints them
 go_platform      Go's names for operating systems and processors
+system           which operating system a program needs, and the signals that stop it
 process_memory   the garbage collector and allocator of a program that runs for long
 errors           the base of all errors that Moorage raises on purpose
 extras           optional packages, and which extra of the distribution installs them

@@ -64,7 +64,7 @@ def _write_beside(
     )
     written[path] = temporary
     with open(handle, "wb") as file:
-        os.fchmod(handle, mode)
+        _set_mode(handle, mode)
         file.write(data)
         file.flush()
         if is_durable:
@@ -76,14 +76,21 @@ def open_private(path: Path, *, is_new: bool = False) -> BinaryIO:
 
     For files that are written over time; `replace_file` writes all others.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_EXCL if is_new else os.O_TRUNC)
-    handle = os.open(path, flags, PRIVATE_FILE)
-    os.fchmod(handle, PRIVATE_FILE)  # It may have been there.
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if is_new else os.O_TRUNC)
+    handle = os.open(path, flags | getattr(os, "O_BINARY", 0), PRIVATE_FILE)
+    _set_mode(handle, PRIVATE_FILE)  # It may have been there.
     return os.fdopen(handle, "wb")
+
+
+def _set_mode(handle: int, mode: int) -> None:
+    if hasattr(os, "fchmod"):  # Windows has no such modes
+        os.fchmod(handle, mode)
 
 
 def sync_folder(folder: Path) -> None:
     """Return once the names in a folder are on disk, where the file system can do that."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows cannot open folders
+        return
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -131,7 +131,10 @@ async def _first_byte(connection: socket.socket) -> bytes:
     """Peek at the first byte that a client sends; return nothing if it goes away."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
-    loop.add_reader(connection, readable.set)
+    try:
+        loop.add_reader(connection, readable.set)
+    except NotImplementedError:  # Windows: there, plain HTTP is no handshake, and gets no answer
+        return bytes([HANDSHAKE])
     try:
         await readable.wait()
     finally:

@@ -21,6 +21,7 @@ from itertools import count
 
 NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = 4095
+_PATH_ONLY = getattr(os, "O_PATH", 0)  # only Linux has it: elsewhere, nothing here is called
 _TEMPORARY = "..new"  # no key of a ConfigMap or Secret begins like this
 
 Root = str | os.PathLike[str] | int  # a path of ours, or the descriptor of a folder
@@ -72,7 +73,7 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def open_beneath(
-    root: Root, path: str, flags: int = os.O_PATH, *, mode: int = 0o600, folder_mode: int = -1
+    root: Root, path: str, flags: int = _PATH_ONLY, *, mode: int = 0o600, folder_mode: int = -1
 ) -> int:
     """Open a path below a folder and return its descriptor; raise UnsafePathError or OSError.
 

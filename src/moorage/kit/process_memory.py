@@ -70,7 +70,7 @@ def limit_malloc_arenas() -> None:
     """
     import ctypes  # slow to import; most commands need it not
 
-    with suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError, TypeError):  # TypeError: Windows
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, ARENAS_MAX)
 
 
@@ -79,7 +79,7 @@ def release_memory() -> None:
     import ctypes
 
     gc.collect()
-    with suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError, TypeError):  # TypeError: Windows
         ctypes.CDLL(None).malloc_trim(0)
 
 

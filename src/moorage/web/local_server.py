@@ -13,6 +13,7 @@ from moorage.apiserver.http.app import Application
 from moorage.apiserver.http.messages import Request, Response, StreamingResponse
 from moorage.apiserver.http.metrics import Metrics
 from moorage.apiserver.settings import Limits
+from moorage.kit.system import on_stop
 from moorage.web.errors import PageError
 from moorage.web.messages import BODY_BYTES_MAX, error_response
 from moorage.web.page import PREFIX, Page
@@ -74,9 +75,7 @@ async def serve_page(
 ) -> None:
     """Serve a page until a signal stops it. `on_start` gets its link, and a new one on SIGHUP."""
     stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
+    on_stop(stopped.set)
     try:
         async with listening_page(page, port) as url:
             page.public_url = url
@@ -85,7 +84,8 @@ async def serve_page(
                 on_start(link(url, page.logins.link_token(user)))
 
             give_link()
-            loop.add_signal_handler(signal.SIGHUP, give_link)
+            if hasattr(signal, "SIGHUP"):  # Windows has none
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, give_link)
             await stopped.wait()
     finally:
         await page.close()

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 import signal
 import socket
 import ssl
@@ -216,6 +215,10 @@ OTHER_FILES = 256  # besides connections
 
 def allow_files(wanted: int) -> None:
     """Raise the limit of open files, as far as the system allows."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows has no such limit
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)

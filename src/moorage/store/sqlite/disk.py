@@ -91,7 +91,11 @@ def probe(folder: Path) -> None:
     path = folder / PROBE_FILE
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.posix_fallocate(handle, 0, PROBE_BYTES)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(handle, 0, PROBE_BYTES)
+        else:  # macOS
+            os.write(handle, bytes(PROBE_BYTES))
+            os.fsync(handle)
     finally:
         os.close(handle)
         with suppress(OSError):
