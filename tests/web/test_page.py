@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.apiserver.http.messages import Request, Response
+from moorage.insight.devices import DeviceState
 from moorage.insight.history import Change, History
 from moorage.web.asking import Asking
+from moorage.web.device_rows import STATES
 from moorage.web.errors import BusyError, DeadlineError
 from moorage.web.feed import Feed, SourceFacts
 from moorage.web.fleet import Delta, apply, read_fleet
@@ -348,6 +350,23 @@ def test_a_viewer_sees_what_they_may_list() -> None:
             status, _ = await visitor.get(f"/object?kind={kind}&namespace=team&name={name}")
             assert status == 404
         assert (await visitor.ask("/explain", {"namespace": "team", "name": "big"}))[0] == 404
+
+    at_page(feed_of(objects), scenario, limited(LIMITED))
+
+
+def test_what_a_viewer_may_not_list_is_unknown_to_them() -> None:
+    objects = [*SMALL, *waiting("own", namespace="mine")]
+
+    async def scenario(visitor: Visitor) -> None:
+        _, tree = await visitor.get("/fleet")
+        states = read_fleet(tree).tables["devices"]["state"]
+        assert set(states) == {STATES[DeviceState.UNKNOWN]}
+        _, why = await visitor.ask("/explain", {"namespace": "mine", "name": "own"})
+        assert why["cause"].startswith("nodes may not be read with these rights, so which node")
+        assert "the right to list nodes" in why["fixes"][0]["text"]
+        status, error = await visitor.ask("/what-if", {"changes": ["drain n1"]})
+        assert status == 422
+        assert "whether node n1 exists is not known" in error["error"]
 
     at_page(feed_of(objects), scenario, limited(LIMITED))
 
