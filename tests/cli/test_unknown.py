@@ -279,3 +279,25 @@ def test_what_came_before_the_connection_was_lost_is_kept(kubeconfig: str) -> No
     assert found.failures == ("the connection is lost",)
     assert "Node" not in {each.kind for each in found.unread}
     assert {each.obstacle.value for each in found.unread} == {"failed"}
+
+
+# --- dumps that leave out a kind ----------------------------------------------------------------
+
+
+def test_a_dump_of_pods_does_not_say_that_the_cluster_has_no_nodes(tmp_path: Path) -> None:
+    def pod_of(name: str, node: str) -> dict[str, Any]:
+        containers = [{"name": "main", "image": "registry.example.com/app:1"}]
+        spec = {"containers": containers, **({"nodeName": node} if node else {})}
+        metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": "1"}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+    path = tmp_path / "pods.json"
+    items = [pod_of("busy", "node-1"), pod_of("waiting", "")]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    explained = run("explain", "pod/waiting", "--on", str(path))
+    assert explained.exit_code == 3
+    assert "nodes are not in the dump of the cluster, so which node would take" in explained.stdout
+    assert "add them: kubectl get nodes -A -o yaml" in explained.stdout
+    assert "no node" not in _said(run("plan", "--on", str(path)))
+    given = run("plan", "--on", str(path), "--profile", "dgx-h100")
+    assert given.exit_code == 0, given.output

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moorage.insight.messages import Concern
 from moorage.insight.snapshot.builder import SnapshotBuilder
 from moorage.insight.snapshot.consistency import check_consistency
 from moorage.insight.snapshot.snapshot import Snapshot, overlay
+from moorage.insight.snapshot.unread import Obstacle, Unread, UnreadKind
 from moorage.insight.snapshot.written_objects import DroppedFields, RefusedObject, WrittenDocument
 from moorage.sources.cluster_sources import ClusterSource, give_all, unwatched
 from moorage.validation.strategy import Context
@@ -59,6 +61,9 @@ def read_given(
     added = give_all(manifests, builder, on_object)
     of_manifests, overlaid = overlay(of_cluster, added.snapshot())
     everything = of_cluster.with_objects(of_manifests.objects())
+    if not everything.nodes and _is_dump_without_nodes(of_cluster):
+        unread = Unread((*of_cluster.unread.kinds, UnreadKind("Node", Obstacle.ABSENT)))
+        of_cluster, everything = (replace(each, unread=unread) for each in (of_cluster, everything))
     inconsistent = check_consistency(everything)
     warnings = (*base.concerns(), *added.concerns(), *overlaid, *inconsistent)
     return GivenCluster(
@@ -73,3 +78,8 @@ def read_given(
         refused_objects=(*base.refused_objects, *added.refused_objects),
         dropped_fields=(*base.dropped_fields, *added.dropped_fields),
     )
+
+
+def _is_dump_without_nodes(cluster: Snapshot) -> bool:
+    """Return whether nodes were left out of a dump: pods are on some, so there are nodes."""
+    return cluster.unread.knows("Node") and any(each.spec.node_name for each in cluster.pods)

@@ -25,6 +25,7 @@ class Obstacle(StrEnum):
 
     FORBIDDEN = "forbidden"
     FAILED = "failed"  # the server did not answer, or not so that one understands it
+    ABSENT = "absent"  # a dump leaves the kind out, though other objects show that there are some
 
 
 class UnreadKind(Struct, frozen=True, rename="camel"):
@@ -101,6 +102,7 @@ def why_unread(hidden: Iterable[UnreadKind]) -> str:
     for obstacle, verb in (
         (Obstacle.FORBIDDEN, "may not be read with these rights"),
         (Obstacle.FAILED, "could not be read from the cluster"),
+        (Obstacle.ABSENT, "are not in the dump of the cluster"),
     ):
         resources = [each.resource for each in given if each.obstacle is obstacle]
         if resources:
@@ -112,6 +114,9 @@ def remedy_for(hidden: Iterable[UnreadKind]) -> str:
     """Return how to get to know it."""
     given = tuple(hidden)
     refused = [each.resource for each in given if each.obstacle is Obstacle.FORBIDDEN]
+    absent = [each.resource for each in given if each.obstacle is Obstacle.ABSENT]
+    if absent:
+        return f"add them: kubectl get {','.join(absent)} -A -o yaml"
     if not refused:
         return "try again once the cluster answers"
     return f"ask an administrator for the right to list {listed(refused)}, or for {SNAPSHOT_ADVICE}"
