@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from soak._agreement.doors import Doors
-from soak._agreement.fleet import Tree
 from soak._agreement.words import (
     FREE,
     SEVERAL,
@@ -14,6 +13,7 @@ from soak._agreement.words import (
     causes_differ,
     device_of,
     differ,
+    entries_of,
     holdings_of,
     name_of,
     nodes_differ,
@@ -174,7 +174,7 @@ def metrics_count_room_as_fit(doors: Doors) -> Iterator[str]:
     waiting = {
         entry.get("resourceClaimTemplateName")
         for each in (*doors.world.cluster, *doors.world.manifests)
-        for entry in _entries(each)
+        for entry in entries_of(each)
     }
     for labels, number in doors.metrics.get("moorage_shape_claims", Counter()).items():
         space, _, name = dict(labels)["shape"].partition("/")
@@ -192,10 +192,3 @@ def metrics_count_room_as_fit(doors: Doors) -> Iterator[str]:
         }
         if free != measured:
             yield f"free devices for template {name}: metrics {measured}, fit {free}"
-
-
-def _entries(tree: Tree) -> list[Tree]:
-    spec = tree.get("spec") or {}
-    inner = spec if tree["kind"] == "Pod" else (spec.get("template") or {}).get("spec") or {}
-    found: list[Tree] = inner.get("resourceClaims") or []
-    return found

@@ -81,6 +81,8 @@ def stand_ins_take_nothing(doors: Doors) -> Iterator[str]:
 
 def server_answers_alike(doors: Doors) -> Iterator[str]:
     """`--live` answers as a dump of the server, and as the snapshot of `moor snapshot --live`."""
+    if not doors.world.is_served:
+        return
     objects = [*doors.given.cluster.objects(), *doors.given.manifests.objects()]
     stored = [_stored(each) for each in objects]
     archive = str(doors.folder / "live.tar.gz")

@@ -7,12 +7,15 @@ from collections import Counter
 from collections.abc import Iterator
 
 from soak._agreement.doors import Doors, Name
+from soak._agreement.fleet import Tree
 from soak._agreement.words import (
     ASKED_MAX,
     FREE,
     UNUSED,
     differ,
+    entries_of,
     is_of_daemon,
+    makes_pods,
     running_pods,
     title_of,
     without_change,
@@ -134,7 +137,7 @@ def drained_nodes_are_empty(doors: Doors) -> Iterator[str]:
 
 
 def mistyped_classes_have_one_name(doors: Doors) -> Iterator[str]:
-    """A class that `explain` says does not exist is one that `lint` says so, and none is placed."""
+    """`lint` names each class that `explain` says does not exist, and no pod is placed with it."""
     findings = doors.ask("lint").tree["findings"]
     known = {
         each["metadata"]["name"] for each in doors.world.cluster if each["kind"] == "DeviceClass"
@@ -152,3 +155,23 @@ def mistyped_classes_have_one_name(doors: Doors) -> Iterator[str]:
         for name in re.findall(r"device class (\S+) does not exist", answer["cause"])
     }
     yield from differ("classes that do not exist", said - linted, set(), "explain", "lint")
+    spoiled = {
+        (each["kind"], each["name"])
+        for each in findings
+        if each["rule"] == "unknown-class" and ".exactly." in each["field"]
+    }
+    for maker in filter(makes_pods, doors.world.manifests):
+        space = maker["metadata"]["namespace"]
+        if spoiled.isdisjoint(_uses(each, space) for each in entries_of(maker)):
+            continue
+        own = f"{space}/{maker['metadata']['name']}"
+        for each in doors.plan.tree["pods"]:
+            if each.get("node") and (each["pod"] == own or each["pod"].startswith(f"{own}-")):
+                yield f"{each['pod']} is placed, though lint says that its class does not exist"
+
+
+def _uses(entry: Tree, space: str) -> tuple[str, str]:
+    """Return the kind and the name of the claim or template that an entry of a pod names."""
+    if "resourceClaimName" in entry:
+        return "ResourceClaim", f"{space}/{entry['resourceClaimName']}"
+    return "ResourceClaimTemplate", f"{space}/{entry.get('resourceClaimTemplateName')}"

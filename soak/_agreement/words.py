@@ -159,3 +159,11 @@ def causes_differ(doors: Doors, page: PageFacts) -> Iterator[str]:
             if shown is None or shown.cause != answer["cause"]:
                 said = None if shown is None else shown.cause
                 yield f"{pod}: explain {answer['cause']!r}, page {said!r}"
+
+
+def entries_of(tree: Tree) -> list[Tree]:
+    """Return the claims that a pod, or the pods of a controller, name."""
+    spec = tree.get("spec") or {}
+    inner = spec if tree["kind"] == "Pod" else (spec.get("template") or {}).get("spec") or {}
+    found: list[Tree] = inner.get("resourceClaims") or []
+    return found

@@ -27,6 +27,7 @@ NOW: Final = "2026-01-02T00:00:00Z"
 CONTEXT: Final = Context(gates=Gates.parse(), now=Timestamp.parse(NOW), extensions=True)
 NAMESPACE: Final = SPACES[0]
 ORPHANED, FINISHED = 0.1, 0.05  # how often a running pod goes, or ends
+SERVED: Final = 0.4
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class World:
     name: str
     cluster: tuple[Tree, ...]
     manifests: tuple[Tree, ...]
+    is_served: bool = False  # also by a server, which takes as long as all else
 
     def __str__(self) -> str:
         return self.name
@@ -64,7 +66,8 @@ def random_world(seed: str) -> World:
     manifests = [each for _ in range(random.randint(1, 4)) for each in work.workload()]
     for _ in range(random.choice((0, 0, 1, 2))):
         manifests.insert(random.randint(0, len(manifests)), work.unused())
-    return World(f"world {seed}", tuple(map(_stored, cluster)), tuple(manifests))
+    is_served = random.random() < SERVED
+    return World(f"world {seed}", tuple(map(_stored, cluster)), tuple(manifests), is_served)
 
 
 def _run(trees: list[Tree]) -> list[Tree]:
