@@ -51,7 +51,7 @@ PACKAGES = {
     "driver": Size(3_933, 17),
     "drivers": Size(2_425, 13),
     "hardware": Size(2_665, 18),
-    "insight": Size(36_925, 187),
+    "insight": Size(36_930, 187),
     "kit": Size(3_030, 26),
     "library": Size(1_920, 10),
     "node": Size(17_555, 78),

@@ -140,6 +140,11 @@ class _ClusterMaker:
             self._made = made if self._limit is None else self._limit.watch(made)
         return self._made
 
+    @property
+    def is_made(self) -> bool:
+        """Whether anybody has asked for the cluster."""
+        return self._made is not None
+
     def __reduce__(self) -> tuple[object, ...]:
         again = partial(_ClusterMaker, placed=self.placed)
         return again, (self._before, self._context, self._limit)
