@@ -59,10 +59,10 @@ def _scope(case: Case, pods: Sequence[Pod]) -> str:
     count = "both" if len(pods) == 2 else f"all {len(pods)}"
     found = (case.sources.of_pod(pod) for pod in pods)
     values = {key_of(each.value): each.value for each in found if each is not None}
-    (first, *others) = values.values()
-    if others or first.kind == "Pod":
-        return f", for {count} pods that use it"
-    return f", for {count} pods of {first.kind} {first.metadata.name}"
+    match [*values.values()]:
+        case [workload] if workload.kind != "Pod":
+            return f", for {count} pods of {workload.kind} {workload.metadata.name}"
+    return f", for {count} pods that use it"
 
 
 # --- siblings -----------------------------------------------------------------------------------
