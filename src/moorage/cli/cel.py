@@ -12,7 +12,7 @@ from moorage.cel.device import COST_LIMIT
 from moorage.cel.lang.values import key_value
 from moorage.cli import CONTEXT
 from moorage.cli.cluster_options import Sources, device_source_options
-from moorage.cli.collection import Collected, collect
+from moorage.cli.collection import collect
 from moorage.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from moorage.cli.output import aligned, complain, output_option, print_answer, print_tree
 from moorage.cli.terminal import coloured, echo, printable, printable_lines
@@ -37,6 +37,7 @@ from moorage.insight.expressions.respelling import respelt
 from moorage.insight.expressions.syntax import shown, shown_cost
 from moorage.insight.messages import counted
 from moorage.insight.object_names import device_name
+from moorage.sources.collection import Collected
 
 DEVICES_NAMED_MAX = 3
 

@@ -6,7 +6,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -25,28 +25,23 @@ from moorage.cli.output import (
 )
 from moorage.cli.reports import Workspace, print_findings, print_report
 from moorage.cli.terminal import coloured, echo, printable
-from moorage.insight.expressions.evaluation import compiler_for
-from moorage.insight.expressions.published_devices import PublishedDevices
 from moorage.insight.lint import (
     KINDS,
     RULE_IDS,
     RULES,
     Finding,
-    LintContext,
     Needs,
-    ObjectIndex,
     Severity,
     hindered,
     lacking,
     lint,
 )
-from moorage.insight.lint.subjects import LintObject
 from moorage.insight.messages import counted
 from moorage.insight.object_names import kubectl_name
 from moorage.insight.reports import CheckedObject, FindingLevel, FindingReport, ReportFinding
 from moorage.insight.reports.rules import lint_rules
-from moorage.insight.snapshot.unread import Unread, unread_tree, why_unread
-from moorage.validation.strategy import Context
+from moorage.insight.snapshot.unread import Unread, why_unread
+from moorage.sources.linting import LintInput, finding_tree, lint_input, lint_tree
 
 F = TypeVar("F", bound=Callable[..., Any])
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
@@ -138,7 +133,7 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
     kubectl get resourceslices,nodes -o yaml | moor lint -f -
     moor lint --on cluster.yaml --disable never-true
     """
-    given = LintInput.read(sources)
+    given = _read(sources)
     findings = lint(given.subjects, given.world, disabled=disabled)
     if output in REPORT_FORMATS:
         report = _report(findings, given, disabled)
@@ -155,52 +150,12 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
     sys.exit(UNREADABLE if given.unreadable else status)
 
 
-class LintInput(NamedTuple):
-    """The objects to lint, and the cluster around them."""
-
-    subjects: list[LintObject]  # of -f; without it, all of the cluster
-    world: LintContext
-    files: int | None  # with subjects; None if those are of the cluster
-    ignored: int  # objects among the subjects that no rule looks at
-    unreadable: list[str]
-    unwritten: set[str]  # sources whose objects have no line and column
-
-    @classmethod
-    def read(cls, sources: Sources) -> LintInput:
-        """Return the input of the command line."""
-        context, namespace = sources.context, sources.namespace
-        cluster = collect(sources.cluster, context, kinds=KINDS, namespace=namespace)
-        added = collect(sources.manifests, context, kinds=KINDS, namespace=namespace)
-        replaced = set(map(_key, added.objects))
-        objects = [each for each in cluster.objects if _key(each) not in replaced]
-        objects += added.objects
-        looked_at = added if sources.manifests else cluster
-        unread = Unread(tuple(cluster.unread))
-        hint_if_lost(unread)
-        return cls(
-            subjects=looked_at.objects,
-            world=_world(objects, context, unread),
-            files=added.files if sources.manifests else None,
-            ignored=looked_at.ignored,
-            unreadable=[*cluster.unreadable, *added.unreadable],
-            unwritten=cluster.unwritten | added.unwritten,
-        )
-
-
-def _key(found: LintObject) -> tuple[str, str]:
-    return found.kind.name, found.full_name
-
-
-def _world(objects: list[LintObject], context: Context, unread: Unread) -> LintContext:
-    return LintContext(
-        PublishedDevices(
-            [each.stored for each in objects if each.stored is not None], names=context.extensions
-        ),
-        (each.value for each in objects if each.kind.name == "DeviceClass"),
-        compiler_for(context.gates, extensions=context.extensions),
-        ObjectIndex(objects, context),
-        unread,
-    )
+def _read(sources: Sources) -> LintInput:
+    context, namespace = sources.context, sources.namespace
+    cluster = collect(sources.cluster, context, kinds=KINDS, namespace=namespace)
+    added = collect(sources.manifests, context, kinds=KINDS, namespace=namespace)
+    hint_if_lost(Unread(tuple(cluster.unread)))
+    return lint_input(cluster, added if sources.manifests else None, context)
 
 
 # --- printing -----------------------------------------------------------------------------
@@ -252,13 +207,13 @@ def _enumerated(texts: list[str]) -> str:
 
 
 def _print_data(findings: list[Finding], given: LintInput, output: str) -> None:
-    rows = [_finding_tree(finding, given) for finding in findings]
+    rows = [finding_tree(finding, given) for finding in findings]
     groups = {each.kind.name: each.kind.group for each in given.subjects}
     subjects = dict.fromkeys((each.kind, each.name) for each in findings)
     print_answer(
         output,
         table=lambda is_wide: print_findings(rows, is_wide=is_wide),
-        document=lambda: _tree(findings, given),
+        document=lambda: lint_tree(findings, given),
         rows=lambda: rows,
         names=lambda: (kubectl_name(kind, name, groups.get(kind, "")) for kind, name in subjects),
         columns=("file", "rule", "severity", "line", "column", "kind", "name", "field", "message"),
@@ -297,30 +252,3 @@ def _report(findings: list[Finding], given: LintInput, disabled: tuple[str, ...]
         tuple(objects),
         failing=frozenset((FindingLevel.ERROR, FindingLevel.WARNING)),
     )
-
-
-def _tree(findings: list[Finding], given: LintInput) -> dict[str, Any]:
-    counts = Counter(finding.severity for finding in findings)
-    return {
-        "findings": [_finding_tree(finding, given) for finding in findings],
-        "unreadable": given.unreadable,
-        "summary": {
-            "files": given.files or 0,
-            "objects": len(given.subjects),
-            "devices": len(given.world.devices),
-            "classes": len(given.world.classes),
-            "objectsIgnored": given.ignored,
-            "errors": counts[Severity.ERROR],
-            "warnings": counts[Severity.WARNING],
-            "notes": counts[Severity.NOTE],
-            "rulesNotApplied": [rule.id for rule in lacking(given.subjects, given.world)],
-        },
-        **unread_tree(given.world.unread),
-    }
-
-
-def _finding_tree(finding: Finding, given: LintInput) -> dict[str, Any]:
-    facts = finding._asdict()
-    if finding.source in given.unwritten:
-        del facts["line"], facts["column"]
-    return {"file": facts.pop("source"), **facts}

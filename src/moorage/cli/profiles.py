@@ -23,7 +23,7 @@ from moorage.cli.output import (
 )
 from moorage.cli.terminal import echo
 from moorage.hardware.attributes import NumaNodeForm
-from moorage.hardware.board import Board, Profile
+from moorage.hardware.board import Board, Profile, profile_tree
 from moorage.hardware.catalogue import Catalogue, Fleet
 from moorage.hardware.errors import ProfileError
 from moorage.hardware.sysfs import sysfs_entries
@@ -93,7 +93,7 @@ def command(
 
 
 def _print_all(profiles: list[Profile], output: str) -> None:
-    trees = list(map(_profile_json, profiles))
+    trees = list(map(profile_tree, profiles))
     print_answer(
         output,
         table=lambda is_wide: _print_profiles(profiles, is_wide=is_wide),
@@ -116,20 +116,6 @@ def _profile_row(profile: Profile, *, is_wide: bool) -> tuple[str, ...]:
     counts = (board.machines, len(board.sockets), len(board.numa.nodes), len(board.devices))
     more = (",".join(board.aliases) or "-", board.summary) if is_wide else ()
     return (profile.name, *map(str, counts), board.title, *more)
-
-
-def _profile_json(profile: Profile) -> dict[str, Any]:
-    board = profile.board
-    return {
-        "name": profile.name,
-        "aliases": board.aliases,
-        "title": board.title,
-        "summary": board.summary,
-        "machines": board.machines,
-        "sockets": len(board.sockets),
-        "numaNodes": len(board.numa.nodes),
-        "devices": len(board.devices),
-    }
 
 
 # --- one profile --------------------------------------------------------------------------
@@ -231,7 +217,7 @@ def _fact_lines(profile: Profile) -> Iterator[str]:
 def _fleet_json(fleet: Fleet) -> dict[str, Any]:
     board = fleet.profile.board
     return {
-        **_profile_json(fleet.profile),
+        **profile_tree(fleet.profile),
         "board": msgspec.to_builtins(board),
         "facts": [
             {"part": part, "source": source, "assumed": fields}

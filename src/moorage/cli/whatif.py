@@ -106,7 +106,7 @@ def _print(found: Difference, output: str, *, knows_free: bool) -> None:
         output,
         table=lambda is_wide: _print_tables(found, is_wide=is_wide, knows_free=knows_free),
         document=lambda: difference_tree(found),
-        rows=lambda: change_rows(found),
+        rows=lambda: change_rows(found.pods),
         names=lambda: (pod_name(each.pod) for each in found.pods),
         columns=CHANGE_COLUMNS,
     )

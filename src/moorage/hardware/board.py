@@ -10,7 +10,7 @@ A part has a source, or it is assumed; single fields of a part with a source may
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -245,3 +245,18 @@ class Profile(Struct, frozen=True):
             yield Fact(device.address, board.sources.get(device.source, ""), device.assumed_fields)
         for name, model in self.models.items():
             yield Fact(name, self.model_sources.get(model.source, ""), model.assumed_fields)
+
+
+def profile_tree(profile: Profile) -> dict[str, Any]:
+    """Return a profile as `moor profiles -o json` prints it in a list."""
+    board = profile.board
+    return {
+        "name": profile.name,
+        "aliases": board.aliases,
+        "title": board.title,
+        "summary": board.summary,
+        "machines": board.machines,
+        "sockets": len(board.sockets),
+        "numaNodes": len(board.numa.nodes),
+        "devices": len(board.devices),
+    }

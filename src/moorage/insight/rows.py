@@ -16,11 +16,11 @@ from moorage.api.codec import to_tree
 if TYPE_CHECKING:
     from moorage.api.quantity import Quantity
     from moorage.api.resource.v1 import Device, ResourceSlice
-    from moorage.insight.answer.document import ShownAnswer
+    from moorage.insight.answer.document import ShownAnswer, ShownFix
     from moorage.insight.devices.model import ClaimUsage, CountKey, DeviceUsage, StateCounts
     from moorage.insight.fit.fit import Fit
     from moorage.insight.plan.placements import Placement
-    from moorage.insight.whatif.difference import Difference, PodPlacement
+    from moorage.insight.whatif.difference import PodChange, PodPlacement
 
 Row = dict[str, Any]
 
@@ -103,9 +103,9 @@ CHANGE_COLUMNS = (
 )
 
 
-def change_rows(found: Difference) -> Iterator[Row]:
+def change_rows(pods: Iterable[PodChange]) -> Iterator[Row]:
     """Yield a row for each pod that changes affect."""
-    for each in found.pods:
+    for each in pods:
         before, after = _placed(each.before), _placed(each.after)
         message = each.after.message if each.after is not None else ""
         nodes_and_devices = (before[0], after[0], before[1], after[1])
@@ -118,17 +118,19 @@ def _placed(placement: PodPlacement | None) -> tuple[str | None, str | None]:
     return (None, None) if placement is None else (placement.node, _joined(placement.devices))
 
 
-CAUSE_COLUMNS = (
-    *("pod", "cause", "fix", "fix_kind", "fix_node", "fixes", "stands_for", "stopped_by"),
-    "message",
-)
+FIX_COLUMNS = ("fix", "fix_kind", "fix_node")
+CAUSE_COLUMNS = (*("pod", "cause", *FIX_COLUMNS, "fixes", "stands_for", "stopped_by", "message"),)
+
+
+def fix_row(fix: ShownFix) -> Row:
+    """Return the row of a fix."""
+    return dict(zip(FIX_COLUMNS, (fix.text, fix.kind, fix.node or None), strict=True))
 
 
 def cause_rows(answers: Iterable[ShownAnswer]) -> Iterator[Row]:
     """Yield a row for each pod without a node: its cause and the best fix."""
     for each in answers:
-        best = each.fixes[0] if each.fixes else None
-        fix = (best.text, best.kind, best.node or None) if best else (None, None, None)
+        fix = tuple(fix_row(each.fixes[0]).values() if each.fixes else [None] * len(FIX_COLUMNS))
         rest = (len(each.fixes), each.stands_for, each.stopped_by or None, each.message or None)
         for pod in each.pods:
             yield dict(zip(CAUSE_COLUMNS, (pod, each.cause, *fix, *rest), strict=True))

@@ -7,6 +7,7 @@ answers      how many more replicas fit; what changes to the cluster would do
 inventory    devices and claims, as sequences
 simulations  `simulate`: waits, use and left-over devices in simulated time
 charts       line charts as SVG
+checks       what an API server would refuse, mistakes, and the hardware profiles
 results      what all results have in common
 html         results as HTML for notebooks, with all input escaped
 
@@ -17,10 +18,11 @@ from moorage.insight.simulation import Arrival, DriverUse, Sample, SimulatedPod
 from moorage.kit.errors import MoorageError, MoorageWarning
 from moorage.library.answers import ChangedPod, Fit, WhatIf
 from moorage.library.charts import Chart, chart
+from moorage.library.checks import Finding, Findings, Profile, Validation, lint, profiles, validate
 from moorage.library.inventory import Claim, Claims, Device, Devices
 from moorage.library.loading import load
 from moorage.library.plans import Explanation, Fix, PendingPod, PlacedPod, Plan
-from moorage.library.results import Readable
+from moorage.library.results import Readable, Record
 from moorage.library.simulations import Simulation, random_arrivals, simulate
 from moorage.library.world import World
 from moorage.sources.errors import ObjectsRefusedError, UnreadableError
@@ -35,6 +37,8 @@ __all__ = [
     "Devices",
     "DriverUse",
     "Explanation",
+    "Finding",
+    "Findings",
     "Fit",
     "Fix",
     "MoorageError",
@@ -43,15 +47,21 @@ __all__ = [
     "PendingPod",
     "PlacedPod",
     "Plan",
+    "Profile",
     "Readable",
+    "Record",
     "Sample",
     "SimulatedPod",
     "Simulation",
     "UnreadableError",
+    "Validation",
     "WhatIf",
     "World",
     "chart",
+    "lint",
     "load",
+    "profiles",
     "random_arrivals",
     "simulate",
+    "validate",
 ]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, final
 
 from moorage.insight.fit import Fit as FoundFit
 from moorage.insight.fit import Lever
 from moorage.insight.messages import counted, listed, natural_order
+from moorage.insight.rows import Row, change_rows, fit_rows
 from moorage.insight.whatif import Difference
 from moorage.insight.whatif.difference import PodChange, PodPlacement, difference_tree
 from moorage.library import html
-from moorage.library.results import Readable, plain_tree
+from moorage.library.results import Readable, Record, plain_tree
 
 
 @final
@@ -88,6 +90,9 @@ class Fit(Readable):
         """Return the answer as `moor fit -o json` prints it."""
         return plain_tree(self._found)
 
+    def _rows(self) -> Iterator[Row]:
+        return fit_rows(self._found)
+
     def _repr_html_(self) -> str:
         limits, shares = self._found.limits, self._found.shares
         rows = ((shares(each.nodes), ", ".join(each.nodes) or "all", str(each)) for each in limits)
@@ -118,7 +123,7 @@ def _lever_text(lever: Lever) -> str:
 
 
 @final
-class ChangedPod(Readable):
+class ChangedPod(Record):
     """A pod that the changes affect."""
 
     __slots__ = ("_found",)
@@ -171,6 +176,9 @@ class ChangedPod(Readable):
     def to_dict(self) -> dict[str, Any]:
         """Return the pod as `moor whatif -o json` prints it."""
         return plain_tree(self._found)
+
+    def _rows(self) -> Iterator[Row]:
+        return change_rows([self._found])
 
     def _repr_html_(self) -> str:
         return html.block(html.paragraph(self))
@@ -233,6 +241,9 @@ class WhatIf(Readable):
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as `moor whatif -o json` prints it."""
         return plain_tree(difference_tree(self._found))
+
+    def _rows(self) -> Iterator[Row]:
+        return change_rows(self._found.pods)
 
     def _repr_html_(self) -> str:
         rows = (

@@ -5,7 +5,7 @@ moorage.chart({"mean wait": [(4, 7200), (8, 900)]}, x="GPUs per node", y="second
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from os import PathLike
 from pathlib import Path
@@ -43,6 +43,10 @@ class Chart(Readable):
         """Return the points of all lines."""
         lines = {name: [list(point) for point in points] for name, points in self._lines.items()}
         return {"title": self._title, "x": self._x, "y": self._y, "lines": lines}
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for name, points in self._lines.items():
+            yield from ({"line": name, "x": x, "y": y} for x, y in points)
 
     def _repr_html_(self) -> str:
         return self.svg

@@ -18,15 +18,16 @@ from moorage.insight.expressions.evaluation import (
     selected_by_expression,
 )
 from moorage.insight.messages import counted, similar_hint
+from moorage.insight.rows import Row, claim_rows, device_rows
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.kit.errors import MoorageError, MoorageWarning
 from moorage.library import html
-from moorage.library.results import Readable, check_type, plain_tree
+from moorage.library.results import Readable, Record, check_type, plain_tree
 from moorage.validation.strategy import Context
 
 
 @final
-class Device(Readable):
+class Device(Record):
     """A device, its state, and the claims that have it."""
 
     __slots__ = ("_tree", "_usage")
@@ -92,6 +93,9 @@ class Device(Readable):
         if self._tree is None:
             self._tree = plain_tree(device_tree(self._usage))
         return self._tree
+
+    def _rows(self) -> Iterator[Row]:
+        return device_rows([self._usage])
 
     def _repr_html_(self) -> str:
         return html.block(html.table(_DEVICE_HEADER, [_device_row(self)]))
@@ -192,6 +196,9 @@ class Devices(Readable, Sequence[Device]):
         summary = {"total": 0} if counts is None else counts_tree(counts)
         return {"devices": [each.to_dict() for each in self], "summary": summary}
 
+    def _rows(self) -> Iterator[Row]:
+        return device_rows(self._usages)
+
     def _repr_html_(self) -> str:
         rows = (_device_row(each) for each in self)
         return html.block(html.table(_DEVICE_HEADER, rows), html.paragraph(self._summary()))
@@ -208,7 +215,7 @@ class Devices(Readable, Sequence[Device]):
 
 
 @final
-class Claim(Readable):
+class Claim(Record):
     """A claim, its devices and its consumers."""
 
     __slots__ = ("_usage",)
@@ -250,6 +257,9 @@ class Claim(Readable):
         """Return the claim as `moor claims -o json` prints it."""
         return plain_tree(claim_tree(self._usage))
 
+    def _rows(self) -> Iterator[Row]:
+        return claim_rows([self._usage])
+
     def _repr_html_(self) -> str:
         return html.block(html.table(_CLAIM_HEADER, [_claim_row(self)]))
 
@@ -290,6 +300,9 @@ class Claims(Readable, Sequence[Claim]):
     def to_dict(self) -> dict[str, Any]:
         """Return the claims as `moor claims -o json` prints them."""
         return {"claims": [each.to_dict() for each in self]}
+
+    def _rows(self) -> Iterator[Row]:
+        return claim_rows(self._usages)
 
     def _repr_html_(self) -> str:
         return html.block(html.table(_CLAIM_HEADER, map(_claim_row, self)))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path as FilePath
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from moorage.api.documents import CORE, KUBERNETES, Schema, expand_lists, read
+from moorage.api.documents import CORE, KUBERNETES, Document, Schema, expand_lists, read
 from moorage.api.gates import Gate, Gates, Preset
 from moorage.api.timestamp import Timestamp
 from moorage.hardware.attributes import NumaNodeForm, numa_form_problem
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Path = str | PathLike[str]
 Source = Path | Mapping[str, Any]
+T = TypeVar("T")
 WARNINGS_SHOWN_MAX: Final = 20
 STDIN: Final = "-"
 OF_MAPPINGS: Final = "<mapping {}>"
@@ -71,31 +72,92 @@ def load(
     server would reject; with `on_refused="keep"`, their pods are pending and `explain` names the
     mistake.
     """
+    around = context_of(
+        feature_gates,
+        gates_preset,
+        emulated_version,
+        now,
+        strict=strict,
+        scheduler_config=scheduler_config,
+    )
+    _check_choice("on_refused", on_refused, ("raise", "keep"))
+    gathering = gathered(
+        sources,
+        around,
+        on=on,
+        profile=profile,
+        live=live,
+        kubeconfig=kubeconfig,
+        kube_context=context,
+        namespace=namespace,
+        recursive=recursive,
+        numa_node=numa_node,
+    )
+    call = partial(
+        read_given,
+        cluster=gathering.cluster,
+        manifests=gathering.manifests,
+        context=around,
+        namespace=gathering.namespace,
+    )
+    given = outside_loop(call) if gathering.is_live else call()
+    return World(_checked(given, keeps_refused=on_refused == "keep"), form=gathering.form)
+
+
+class Gathering(NamedTuple):
+    """Where the objects of a call come from."""
+
+    cluster: list[ClusterSource]
+    manifests: list[ClusterSource]
+    namespace: str
+    form: NumaNodeForm
+    is_live: bool
+
+
+def gathered(
+    sources: Iterable[Source],
+    around: Context,
+    *,
+    on: Path | Sequence[Path],
+    profile: str | Sequence[str],
+    live: bool,
+    kubeconfig: Path,
+    kube_context: str,
+    namespace: str | None,
+    recursive: bool,
+    numa_node: str,
+) -> Gathering:
+    """Return where the objects come from that the parameters of `load` name."""
+    form = _numa_form(numa_node, around.gates)
+    reading = _Reading(CORE if around.extensions else KUBERNETES, recursive)
+    cluster = reading.files(_several(on))
+    asks = live or bool(kubeconfig or kube_context)
+    if asks:
+        found = _find_live(fspath(kubeconfig), kube_context, namespace)
+        cluster.append(found)
+        namespace = namespace or found.namespace
+    cluster += _machines(profile, form)
+    manifests = reading.manifests(sources)
+    if not (cluster or manifests):
+        raise MoorageError("nothing to load: give manifests, on=, profile= or live=True")
+    return Gathering(cluster, manifests, namespace or "default", form, asks)
+
+
+def context_of(
+    feature_gates: Mapping[str, bool] | None,
+    gates_preset: str,
+    emulated_version: str,
+    now: datetime | None,
+    *,
+    strict: bool,
+    scheduler_config: Path | None = None,
+) -> Context:
+    """Return gates, time and extensions as the parameters of `load` say, or raise MoorageError."""
     check_type("feature_gates", feature_gates, Mapping, NoneType)
     check_type("emulated_version", emulated_version, str)
     check_type("now", now, datetime, NoneType)
     gates = _gates(feature_gates or {}, gates_preset, emulated_version)
-    form = _numa_form(numa_node, gates)
-    _check_choice("on_refused", on_refused, ("raise", "keep"))
-    reading = _Reading(KUBERNETES if strict else CORE, recursive)
-    cluster = reading.files(_several(on))
-    asks = live or bool(kubeconfig or context)
-    if asks:
-        found = _find_live(fspath(kubeconfig), context, namespace)
-        cluster.append(found)
-        namespace = namespace or found.namespace
-    cluster += _machines(profile, form)
-    if not (cluster or sources):
-        raise MoorageError("nothing to load: give manifests, on=, profile= or live=True")
-    call = partial(
-        read_given,
-        cluster=cluster,
-        manifests=reading.manifests(sources),
-        context=_context(gates, now, scheduler_config, strict=strict),
-        namespace=namespace or "default",
-    )
-    given = _outside_loop(call) if asks else call()
-    return World(_checked(given, keeps_refused=on_refused == "keep"), form=form)
+    return _context(gates, now, scheduler_config, strict=strict)
 
 
 def _machines(profile: str | Sequence[str], form: NumaNodeForm) -> list[ClusterSource]:
@@ -131,7 +193,7 @@ def _gates(feature_gates: Mapping[str, bool], preset: str, emulated_version: str
         dict(feature_gates), preset=preset, emulated_version=emulated_version
     )
     for note in found.notes():
-        warnings.warn(note, MoorageWarning, stacklevel=4)
+        warnings.warn(note, MoorageWarning, stacklevel=5)
     return found
 
 
@@ -165,9 +227,7 @@ class _Reading(NamedTuple):
 
     def files(self, names: Iterable[Path]) -> list[ClusterSource]:
         """Return the source that reads the files; none for no files."""
-        found = tuple(fspath(name) for name in names)
-        if STDIN in found:
-            raise MoorageError('"-": standard input is for commands; pass its content instead')
+        found = names_of(names)
         return [FileSource(found, self.recursive, self.schema)] if found else []
 
     def manifests(self, sources: Iterable[Source]) -> list[ClusterSource]:
@@ -182,6 +242,14 @@ class _Reading(NamedTuple):
         return found
 
 
+def names_of(names: Iterable[Path]) -> tuple[str, ...]:
+    """Return the names of files, or raise MoorageError for standard input."""
+    found = tuple(fspath(name) for name in names)
+    if STDIN in found:
+        raise MoorageError('"-": standard input is for commands; pass its content instead')
+    return found
+
+
 class Mappings(NamedTuple):
     """A manifest, or a List of them, as a mapping."""
 
@@ -192,12 +260,20 @@ class Mappings(NamedTuple):
     def give(self, intake: Taker) -> None:
         """Pass on the object, or the items of a List."""
         try:
-            text = msgspec.json.encode(self.tree)
-            for document in read(text, source=self.name, limits=FILE_LIMITS, schema=self.schema):
-                for each in expand_lists(document):
-                    intake.add_document(each)
-        except (MoorageError, TypeError, ValueError, RecursionError) as error:
-            intake.unreadable.append(f"{self.name}: {error}")
+            for each in mapping_documents(self.tree, self.name, self.schema):
+                intake.add_document(each)
+        except UnreadableError as error:
+            intake.unreadable.append(str(error))
+
+
+def mapping_documents(tree: Mapping[str, Any], name: str, schema: Schema) -> Iterator[Document]:
+    """Yield the object of a mapping, or the items of a List; raise UnreadableError otherwise."""
+    try:
+        text = msgspec.json.encode(tree)
+        for document in read(text, source=name, limits=FILE_LIMITS, schema=schema):
+            yield from expand_lists(document)
+    except (MoorageError, TypeError, ValueError, RecursionError) as error:
+        raise UnreadableError(f"{name}: {error}") from None
 
 
 def _several(value: Path | Sequence[Path]) -> tuple[Path, ...]:
@@ -206,7 +282,7 @@ def _several(value: Path | Sequence[Path]) -> tuple[Path, ...]:
     return tuple(value)
 
 
-def _outside_loop(call: Callable[[], GivenCluster]) -> GivenCluster:
+def outside_loop(call: Callable[[], T]) -> T:
     """Return the result of a call that runs an event loop; notebooks already run one."""
     try:
         asyncio.get_running_loop()

@@ -31,10 +31,11 @@ from moorage.insight.plan.placements import Placement
 from moorage.insight.plan.planner import Plan as InsightPlan
 from moorage.insight.plan.planner import Result
 from moorage.insight.plan.refused import refused_results, with_refused
+from moorage.insight.rows import Row, cause_rows, fix_row, plan_rows
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.kit.errors import MoorageError
 from moorage.library import html
-from moorage.library.results import Readable, plain_tree
+from moorage.library.results import Readable, Record, plain_tree
 from moorage.scheduler.scheduling_cycle import Pending
 from moorage.sources.given_cluster import GivenCluster
 
@@ -78,6 +79,9 @@ class _Pod(Readable):
     def _title(self) -> str:
         instead = self._placement.stands_for
         return f"{instead}, which no pod uses," if instead else f"pod {self._placement.pod}"
+
+    def _rows(self) -> Iterator[Row]:
+        return plan_rows([self._placement])
 
     def _repr_html_(self) -> str:
         return html.block(html.paragraph(self))
@@ -266,6 +270,9 @@ class Plan(Readable):
             Explanation(each, self._plan, given) for each in grouped(found, self._plan.before)
         )
 
+    def _rows(self) -> Iterator[Row]:
+        return plan_rows(each._placement for each in (*self.pods, *self.stand_ins))
+
     def _repr_html_(self) -> str:
         parts: list[str] = []
         for title, found in (("Pod", self.pods), ("No pod uses", self.stand_ins)):
@@ -341,6 +348,9 @@ class Explanation(Readable):
         """Return the explanation as `moor explain -o json` prints it, under `pending`."""
         return plain_tree(self._shown)
 
+    def _rows(self) -> Iterator[Row]:
+        return cause_rows([self._shown])
+
     def _repr_html_(self) -> str:
         lines = (f"{each.text} → {each.node}" if each.node else each.text for each in self.fixes)
         return html.block(
@@ -356,7 +366,7 @@ class Explanation(Readable):
 
 
 @final
-class Fix(Readable):
+class Fix(Record):
     """Something that would help: a change of objects that Moorage has tried, or advice."""
 
     __slots__ = ("_found", "_given", "_plan", "_shown")
@@ -401,6 +411,9 @@ class Fix(Readable):
     def to_dict(self) -> dict[str, Any]:
         """Return the fix as `moor explain -o json` prints it."""
         return plain_tree(self._shown)
+
+    def _rows(self) -> Iterator[Row]:
+        yield fix_row(self._shown)
 
     def _repr_html_(self) -> str:
         return html.block(html.paragraph(self))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from types import NoneType
 from typing import Any
 
@@ -34,6 +35,19 @@ class Readable(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as the JSON that the command of the same name prints with `-o json`."""
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the answer as rows of a table of data, those that the command prints as CSV.
+
+        All rows have the same columns, and numbers are numbers: `pandas.DataFrame(answer.rows())`.
+        """
+        found = list(self._rows())
+        columns = dict.fromkeys(name for row in found for name in row)
+        return [{**dict.fromkeys(columns), **row} for row in found]
+
+    @abstractmethod
+    def _rows(self) -> Iterable[Mapping[str, Any]]:
+        """Yield the rows; a column that one of them lacks is None there."""
+
     @abstractmethod
     def _repr_html_(self) -> str:
         """Return the answer as HTML, for notebooks."""
@@ -53,3 +67,32 @@ class Readable(ABC):
     def __repr__(self) -> str:
         first = str(self).partition("\n")[0]
         return f"<{type(self).__name__}: {first}>"
+
+
+class Record(Readable, Mapping[str, Any]):
+    """An answer of one row, which is a mapping of its columns.
+
+    So a sequence of them is a table: `pandas.DataFrame(world.devices())`.
+    """
+
+    __slots__ = ()
+
+    __eq__ = Readable.__eq__
+    __hash__ = Readable.__hash__
+
+    @abstractmethod
+    def _rows(self) -> Iterable[Mapping[str, Any]]:
+        """Yield the one row."""
+
+    def _row(self) -> Mapping[str, Any]:
+        (found,) = self._rows()
+        return found
+
+    def __getitem__(self, column: str) -> Any:
+        return self._row()[column]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._row())
+
+    def __len__(self) -> int:
+        return len(self._row())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from os import PathLike, fspath
 from pathlib import Path
@@ -113,10 +113,6 @@ class Simulation(Readable):
         """Return the figures of each workload: waits, and the devices that it would leave over."""
         return workload_rows(self._found)
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return a flat dictionary for each pod: its wait, its node, when it ran."""
-        return pod_rows(self._found)
-
     def timeline_rows(self) -> list[dict[str, Any]]:
         """Return a flat dictionary for each sample, with entries for each driver and workload."""
         return timeline_rows(self._found)
@@ -132,6 +128,9 @@ class Simulation(Readable):
     def to_dict(self) -> dict[str, Any]:
         """Return the result as `moor simulate -o json` prints it."""
         return plain_tree(simulation_tree(self._found))
+
+    def _rows(self) -> Iterator[Mapping[str, Any]]:
+        return iter(pod_rows(self._found))
 
     def _repr_html_(self) -> str:
         drivers = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
@@ -213,6 +213,10 @@ class World(Readable):
             "warnings": list(self.warnings),
             "refused": list(self.refused),
         }
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for kind, number in self.to_dict()["objects"].items():
+            yield {"kind": kind, "objects": number}
 
     def _repr_html_(self) -> str:
         tree = self.to_dict()

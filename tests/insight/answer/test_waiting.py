@@ -216,7 +216,10 @@ def test_all_pods_that_use_a_host_port_have_to_leave() -> None:
     assert waits(found) == ["wait until pods web-0, web-1 leave node n1, or ask their owners"]
 
 
-LEAVING: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/f"]}
+LEAVING: dict[str, Any] = {
+    "deletionTimestamp": "2026-01-01T00:00:00Z",
+    "finalizers": ["example.com/f"],
+}
 
 
 @pytest.mark.parametrize(
