@@ -147,6 +147,22 @@ def test_a_cause_does_not_depend_on_the_order_of_the_files(model: str, cause: st
         assert found["cause"].startswith(cause)
 
 
+def test_the_nodes_of_a_held_claim_are_in_the_order_of_their_names() -> None:
+    term = "{matchExpressions: [{key: zone, operator: In, values: [west]}]}"
+    held = CLAIM.replace(
+        "spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu, selectors: [\n"
+        '  {cel: {expression: \'device.attributes["gpu.example.com"].model == "MODEL"\'}}]}}]}}',
+        "spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}\n"
+        "status: {allocation: {devices: {results: [{request: gpu, driver: gpu.example.com, "
+        f"pool: p, device: d}}]}}, nodeSelector: {{nodeSelectorTerms: [{term}]}}}}}}",
+    ).replace("zone: west", "zone: east")
+    zones = (("10", "west"), ("2", "west"), ("3", "east"))
+    fleet = [FLEET.replace("NUMBER", number).replace("ZONE", zone) for number, zone in zones]
+    (found,) = answered(explain, text="---\n".join((*fleet, held)))["pending"]
+    facts = [fact for verdict in found["verdicts"] for fact in verdict["facts"]]
+    assert any("only on node-2, node-10" in fact for fact in facts), facts
+
+
 def test_a_fix_for_a_daemon_is_tried_on_its_own_node() -> None:
     nodes = (
         f"apiVersion: v1\nkind: Node\nmetadata: {{name: node-{number}}}\n"

@@ -33,7 +33,7 @@ from moorage.claims.extended_resources import is_device_resource
 from moorage.insight.explain.diagnosis import Diagnosis, diagnose_claims
 from moorage.insight.explain.funnel import Missing, found_devices, missing_devices
 from moorage.insight.explain.trials import Effort
-from moorage.insight.messages import full_name, listed, similar_hint, taint_text
+from moorage.insight.messages import full_name, listed, natural_order, similar_hint, taint_text
 from moorage.scheduler import framework
 from moorage.scheduler.cluster import Cluster
 from moorage.scheduler.diagnosis import FitDiagnosis
@@ -203,7 +203,8 @@ def _held(claims: Iterable[AllocatedNeed], cluster: Cluster) -> Iterator[str]:
         nodes = [
             node for node in cluster.snapshot.nodes if held.is_within_reach(cluster.node(node))
         ]
-        where = f"only on {listed(nodes)}" if nodes else "on no node that is here"
+        ordered = sorted(nodes, key=natural_order)
+        where = f"only on {listed(ordered)}" if nodes else "on no node that is here"
         yield f"claim {name} has devices already, which can be used {where}"
 
 
