@@ -60,7 +60,8 @@ def snapshot_answers_alike(doors: Doors) -> Iterator[str]:
 def stand_ins_take_nothing(doors: Doors) -> Iterator[str]:
     """A claim or template that nothing uses changes no answer about anything else."""
     unused = {each["standsFor"] for each in doors.plan.tree["standIns"]}
-    if not unused:
+    is_limited = any(each["kind"] == "ResourceQuota" for each in doors.world.cluster)
+    if not unused or is_limited:  # A quota counts claims that nobody uses.
         return
     kept = [each for each in doors.world.manifests if stand_in_title(each) not in unused]
     if not any(map(makes_pods, kept)):

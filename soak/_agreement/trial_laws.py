@@ -90,8 +90,9 @@ def _wait_faults(doors: Doors, answer: Tree, text: str, named: str) -> Iterator[
         kind, where, name, user = found.groups()
         if user is not None:
             kind, name = "pod", user
-        if kind == "pod" and f"{where or space}/{name}" not in running_pods(doors):
-            return  # It is one of those that are planned, too.
+        running = running_pods(doors).get(f"{where or space}/{name}")
+        if kind == "pod" and (running is None or running[1]):
+            return  # It is planned, too, or its controller creates it again.
         options += [f"--delete-{kind}", f"{where or space}/{name}"]
     after = doors.ask("whatif", "-n", NAMESPACE, *options)
     changed = {each["pod"]: each for each in after.tree["pods"]}
