@@ -35,7 +35,7 @@ class Size(NamedTuple):
     modules: int
 
 
-TOTAL = Size(225_195, 1_134)
+TOTAL = Size(225_190, 1_133)
 PACKAGES = {
     "": Size(115, 1),
     "__main__": Size(6, 1),
@@ -51,9 +51,9 @@ PACKAGES = {
     "driver": Size(3_933, 17),
     "drivers": Size(2_425, 13),
     "hardware": Size(2_680, 18),
-    "insight": Size(36_929, 187),
+    "insight": Size(36_922, 186),
     "kit": Size(3_030, 26),
-    "library": Size(2_454, 11),
+    "library": Size(2_456, 11),
     "node": Size(17_555, 78),
     "scheduler": Size(13_672, 68),
     "sources": Size(1_610, 13),

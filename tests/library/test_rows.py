@@ -70,7 +70,7 @@ def test_every_result_has_rows_with_the_same_columns_of_plain_values(
 ) -> None:
     kinds = {getattr(moorage, name) for name in moorage.__all__}
     concrete = {k for k in kinds if isinstance(k, type) and issubclass(k, Readable)}
-    without_sample = {moorage.Finding, moorage.Readable, moorage.Record}
+    without_sample = {moorage.LintFinding, moorage.Readable, moorage.Record}
     assert {type(each) for each in results} == concrete - without_sample
     for each in results:
         rows = each.rows()

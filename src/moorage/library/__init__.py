@@ -18,7 +18,15 @@ from moorage.insight.simulation import Arrival, DriverUse, Sample, SimulatedPod
 from moorage.kit.errors import MoorageError, MoorageWarning
 from moorage.library.answers import ChangedPod, Fit, WhatIf
 from moorage.library.charts import Chart, chart
-from moorage.library.checks import Finding, Findings, Profile, Validation, lint, profiles, validate
+from moorage.library.checks import (
+    Findings,
+    HardwareProfile,
+    LintFinding,
+    Validation,
+    lint,
+    profiles,
+    validate,
+)
 from moorage.library.inventory import Claim, Claims, Device, Devices
 from moorage.library.loading import load
 from moorage.library.plans import Explanation, Fix, PendingPod, PlacedPod, Plan
@@ -37,17 +45,17 @@ __all__ = [
     "Devices",
     "DriverUse",
     "Explanation",
-    "Finding",
     "Findings",
     "Fit",
     "Fix",
+    "HardwareProfile",
+    "LintFinding",
     "MoorageError",
     "MoorageWarning",
     "ObjectsRefusedError",
     "PendingPod",
     "PlacedPod",
     "Plan",
-    "Profile",
     "Readable",
     "Record",
     "Sample",

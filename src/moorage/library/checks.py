@@ -160,7 +160,7 @@ def validate(
 
 
 @final
-class Finding(Record):
+class LintFinding(Record):
     """A mistake that lint found, with what to do about it."""
 
     __slots__ = ("_found", "_tree")
@@ -212,12 +212,12 @@ _PLACE = ("file", "line", "column")
 
 
 @final
-class Findings(Readable, Sequence[Finding]):
+class Findings(Readable, Sequence[LintFinding]):
     """What lint found, in the order of the objects. `moorage.lint` returns it."""
 
     def __init__(self, found: Sequence[FoundFinding], given: LintInput) -> None:
         self._found = tuple(found)
-        self._findings = tuple(Finding(each, finding_tree(each, given)) for each in found)
+        self._findings = tuple(LintFinding(each, finding_tree(each, given)) for each in found)
         self._tree = plain_tree(lint_tree(found, given))
 
     @property
@@ -226,10 +226,10 @@ class Findings(Readable, Sequence[Finding]):
         return all(each.severity is LintSeverity.NOTE for each in self._found)
 
     @overload
-    def __getitem__(self, index: int) -> Finding: ...
+    def __getitem__(self, index: int) -> LintFinding: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[Finding, ...]: ...
-    def __getitem__(self, index: int | slice) -> Finding | tuple[Finding, ...]:
+    def __getitem__(self, index: slice) -> tuple[LintFinding, ...]: ...
+    def __getitem__(self, index: int | slice) -> LintFinding | tuple[LintFinding, ...]:
         return self._findings[index]
 
     def __len__(self) -> int:
@@ -320,7 +320,7 @@ def _unseen(name: str) -> None:
 
 
 @final
-class Profile(Record):
+class HardwareProfile(Record):
     """A machine that Moorage knows: `moorage.load(profile=profile.name)`."""
 
     __slots__ = ("_found",)
@@ -358,7 +358,7 @@ class Profile(Record):
         return f"{self.name}: {self.title}, {self.summary}"
 
 
-def profiles() -> tuple[Profile, ...]:
+def profiles() -> tuple[HardwareProfile, ...]:
     """Return the hardware profiles, sorted by name."""
     catalogue = Catalogue()
-    return tuple(Profile(catalogue.profile(name)) for name in catalogue.names)
+    return tuple(HardwareProfile(catalogue.profile(name)) for name in catalogue.names)

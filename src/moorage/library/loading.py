@@ -72,14 +72,8 @@ def load(
     server would reject; with `on_refused="keep"`, their pods are pending and `explain` names the
     mistake.
     """
-    around = context_of(
-        feature_gates,
-        gates_preset,
-        emulated_version,
-        now,
-        strict=strict,
-        scheduler_config=scheduler_config,
-    )
+    gates = (feature_gates, gates_preset, emulated_version)
+    around = context_of(*gates, now, strict=strict, scheduler_config=scheduler_config)
     _check_choice("on_refused", on_refused, ("raise", "keep"))
     gathering = gathered(
         sources,

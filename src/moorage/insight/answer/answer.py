@@ -60,10 +60,10 @@ from moorage.insight.answer.preconditions.references import (
     missing_claims,
     missing_classes,
     missing_priority,
+    unread_findings,
 )
 from moorage.insight.answer.preconditions.refusals import refused_pod
 from moorage.insight.answer.preconditions.sharing import full_claims
-from moorage.insight.answer.preconditions.unread import unread_findings
 from moorage.insight.answer.preconditions.volumes import volumes
 from moorage.insight.answer.preconditions.waits import (
     claims_being_deleted,

@@ -26,7 +26,7 @@ class Need(NamedTuple):
     unknown: str
 
 
-class Unknown(NamedTuple):
+class UnknownFate(NamedTuple):
     """What decides about a pod and could not be read, and what is not known for that reason."""
 
     hidden: tuple[UnreadKind, ...]
@@ -36,7 +36,7 @@ class Unknown(NamedTuple):
         return f"{why_unread(self.hidden)}, so {self.unknown} is not known"
 
 
-def unknown_of(snapshot: Snapshot, pod: Pod) -> Unknown | None:
+def unknown_of(snapshot: Snapshot, pod: Pod) -> UnknownFate | None:
     """Return what decides about a pod and could not be read; None if all of it was."""
     if not snapshot.unread:
         return None
@@ -48,7 +48,7 @@ def unknown_of(snapshot: Snapshot, pod: Pod) -> Unknown | None:
     ]
     if not hidden:
         return None
-    return Unknown(tuple(dict.fromkeys(each for each, _ in hidden)), hidden[0][1].unknown)
+    return UnknownFate(tuple(dict.fromkeys(each for each, _ in hidden)), hidden[0][1].unknown)
 
 
 def undecided(snapshot: Snapshot, pending: Pending) -> Pending:

@@ -1,6 +1,6 @@
 """What stops a pod before any node is looked at.
 
-references       classes, templates and claims that do not exist
+references       classes, templates and claims that do not exist, or could not be read
 refusals         objects that an API server refuses, in plain words
 refusal_repairs  what was meant in them
 refused_claims   claims that are refused for their constraints or derived attributes
@@ -11,5 +11,4 @@ volumes          volume claims that are missing, unbound, or bound to other node
 group_domains    groups that must stay within one domain of a topology
 sharing          claims that as many pods share as can
 bindings         devices that never got ready for their pod
-unread           what could not be read of a live cluster
 """

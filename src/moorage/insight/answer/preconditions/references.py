@@ -1,13 +1,14 @@
-"""Classes, claims and templates that a pod names and that do not exist: what was meant."""
+"""Classes, claims and templates that a pod names and that do not exist, or cannot be seen."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from moorage.api.codec import to_tree
+from moorage.api.core.pod import POD_SCHEDULED
 from moorage.api.resource.v1 import ADMIN_NAMESPACE_LABEL, ResourceClaim
 from moorage.claims.pod_claims import Named, NotNeeded, controller_of, reference_of
 from moorage.hardware.machine import EXAMPLE_PROFILES
@@ -18,7 +19,9 @@ from moorage.insight.answer.finding import Case, Finding, FixRank, Proposal
 from moorage.insight.answer.preconditions.refusals import refused_object
 from moorage.insight.answer.preconditions.refused_claims import refused_claim
 from moorage.insight.messages import full_name, listed, nearest
+from moorage.insight.plan.unknown import unknown_of
 from moorage.insight.snapshot.completion import NO_PRIORITY, TERMINATING
+from moorage.insight.snapshot.unread import remedy_for
 from moorage.insight.snapshot.written_objects import RefusedObject
 from moorage.kit.similar_names import LIKENESS_MIN, telling_words
 
@@ -331,3 +334,27 @@ def _other_label(labels: Mapping[str, str]) -> str:
 def _there_is(noun: str, names: Iterable[str]) -> str:
     known = sorted(names)
     return f"there is {listed(known)}" if known else f"there is no {noun} at all"
+
+
+# --- what could not be read ---------------------------------------------------------------------
+#
+# Whoever may not list slices sees a cluster without devices. That no driver publishes any is not
+# the cause then; that nobody may look is. The scheduler may look, so its words are passed on.
+
+WORDS_MAX: Final = 300
+
+
+def unread_findings(case: Case) -> Iterator[Finding]:
+    """Find what decides about the pod and could not be read."""
+    found = unknown_of(case.snapshot, case.pod)
+    if found is not None:
+        advice = Proposal(remedy_for(found.hidden), FixRank.ADVICE)
+        yield Finding(str(found), (*_words_of_scheduler(case), advice))
+
+
+def _words_of_scheduler(case: Case) -> Iterator[Proposal]:
+    for each in case.pod.status.conditions:
+        if each.type == POD_SCHEDULED and each.status == "False" and each.message:
+            theirs, sign, ours = each.message.partition("Moorage: ")
+            words = ours if sign else theirs
+            yield Proposal(f"see what the scheduler says: {words[:WORDS_MAX]}", FixRank.ADVICE)
