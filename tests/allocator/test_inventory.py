@@ -290,9 +290,12 @@ def test_a_slice_for_many_nodes_renews_them_all() -> None:
 
 def test_problems_of_a_node_are_not_kept_without_bound() -> None:
     found = inventory(published(*gpus(1)))
-    for number in range(3 * PROBLEMS_MAX):
+    plan = found.plan([claim("claim", [gpu("first")])])
+    first = found.open_problem(HERE, plan)
+    assert found.open_problem(HERE, plan) is first
+    for number in range(PROBLEMS_MAX):
         asked(found, claim("claim", [gpu(f"r{number}")]))
-    assert len(found.view(HERE).problems) <= PROBLEMS_MAX
+    assert found.open_problem(HERE, plan) is not first
 
 
 def test_a_plan_without_a_solution_is_known_until_something_is_given_back() -> None:

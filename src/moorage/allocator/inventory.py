@@ -50,6 +50,7 @@ class Inventory:
         self._changes = 0  # how often a slice was put or removed
         self._unusual = UnusualSlices()
         self._views: dict[str, NodeView] = {}
+        self._problems: dict[str, dict[RequestPlan, Problem]] = {}  # by node, of its view
         self._published = PublishedTables(with_lists=features.list_type_attributes)
         self._counters = PublishedCounters()
         self.compiler = compiler or DeviceCompiler(
@@ -123,6 +124,7 @@ class Inventory:
     def drop_node(self, name: str) -> None:
         """Drop the cached view of a node."""
         self._views.pop(name, None)
+        self._problems.pop(name, None)
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -189,6 +191,7 @@ class Inventory:
             facts = [self._facts_of(pool) for pool in pools]
             view = NodeView(node, facts, self.features, self.ledger, self._versions(name))
             self._views[name] = view
+            self._problems[name] = {}
         view.changes = self._changes
         return view
 
@@ -207,16 +210,17 @@ class Inventory:
         Devices are asked for expensive expressions when a search reaches them.
         """
         view = self.view(node)
-        before: Problem | None = view.problems.get(plan)
+        problems = self._problems[node.metadata.name]
+        before = problems.get(plan)
         allocated = view.allocated
         if before is not None and before.allocated is allocated:
             return before
         problem = None if before is None else before.renewed(allocated)
         if problem is None:
             problem = Problem(plan, view)
-        if len(view.problems) >= PROBLEMS_MAX:
-            view.problems.clear()
-        view.problems[plan] = problem
+        if len(problems) >= PROBLEMS_MAX:
+            problems.clear()
+        problems[plan] = problem
         return problem
 
     def is_infeasible(self, node: Node, plan: RequestPlan) -> bool:

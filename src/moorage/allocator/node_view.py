@@ -96,8 +96,7 @@ class NodeView:
         self._this_node: NodeSelector | None = None
         self._has_odd_selectors: bool | None = None
         self._node_matches: tuple[int, dict[int, str]] | None = None
-        # Caches of others that live as long as the view.
-        self.problems: dict[Any, Any] = {}
+        # Caches of others that live as long as the view, without references to it.
         self.hopeless: dict[
             Any, AllocatedState
         ] = {}  # plans without a solution while this is taken

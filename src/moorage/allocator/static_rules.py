@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import ref
 
 from moorage.allocator.pools import bits
 from moorage.api.quantity import Quantity
@@ -56,7 +57,7 @@ class StaticCandidates:
     )
 
     def __init__(self, view: NodeView, requirements: Requirements) -> None:
-        self._view = view
+        self._view = ref(view)  # which caches these candidates
         self.selectable = 0
         self.usable = 0
         self.open = 0
@@ -74,23 +75,26 @@ class StaticCandidates:
         yes = view.all
         if not view.features.device_binding_and_status:
             yes &= ~view.waiting
-        yes = self._select(yes, selectors[:cheap])
+        yes = self._select(view, yes, selectors[:cheap])
         self._rest = selectors[cheap:]
         if self._rest:
             self.open = yes
         else:
-            self._admit(yes)
+            self._admit(view, yes)
 
     def judge(self, wanted: int) -> None:
         """Judge the devices among these that are open; an interruption leaves the others open."""
+        if not wanted & self.open:
+            return
+        view = self._view()
+        assert view is not None, "a problem has its view"
         for position in bits(wanted & self.open):
             bit = 1 << position
-            self._admit(self._select(bit, self._rest))
+            self._admit(view, self._select(view, bit, self._rest))
             self.open ^= bit
 
-    def _select(self, yes: int, selectors: tuple[Selector, ...]) -> int:
+    def _select(self, view: NodeView, yes: int, selectors: tuple[Selector, ...]) -> int:
         """Return which devices all selectors select; each is asked of those left before it."""
-        view = self._view
         for stage, number, expression in selectors:
             matching = 0
             for facts, offset in zip(view.pools, view.offsets, strict=True):
@@ -110,9 +114,8 @@ class StaticCandidates:
             yes = matching
         return yes
 
-    def _admit(self, yes: int) -> None:
+    def _admit(self, view: NodeView, yes: int) -> None:
         """Take in selected devices that are for this node and large enough."""
-        view = self._view
         if view.by_device & yes:
             matching, unreadable = view.node_matches
             for position in bits(yes & view.by_device):

@@ -198,7 +198,7 @@ class DeviceCompiler:
         self._answers: LRU[Any, Any] = LRU(
             ANSWERS_MAX, ANSWERS_SIZE_MAX
         )  # of all expensive expressions
-        self._compile = lru_cache(maxsize=CACHE_SIZE)(self._compiled)
+        self._compiled: LRU[tuple[str, ExpressionKind, Scope], Compiled] = LRU(CACHE_SIZE)
 
     def __reduce__(self) -> tuple[object, ...]:  # pickled without what it has compiled
         cost_max, extensions = self._cheap_cost_max, self.extensions
@@ -209,7 +209,12 @@ class DeviceCompiler:
         self, expression: str, *, kind: ExpressionKind = "selector", scope: Scope = Scope.STORED
     ) -> Compiled:
         """Return the compiled expression; the same text is compiled once."""
-        return self._compile(expression, kind, scope)
+        key = (expression, kind, scope)
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compile(*key)
+            self._compiled.put(key, found)
+        return found
 
     def parse(self, expression: str) -> ParsedAST:
         """Return the tree of a new expression, whatever its types; raises CompileError."""
@@ -219,7 +224,7 @@ class DeviceCompiler:
         """Return the name of a value's type."""
         return runtime_type(value, PYTHON_TYPES).name
 
-    def _compiled(self, expression: str, kind: ExpressionKind, scope: Scope) -> Compiled:
+    def _compile(self, expression: str, kind: ExpressionKind, scope: Scope) -> Compiled:
         self.meter.admit(COMPILE_COST * len(expression))
         start_s = self.meter.now_s()
         begin_evaluation()

@@ -97,7 +97,9 @@ class Cluster:
         self._class_names: set[str] = set()
         self._slices: dict[str, ResourceSlice] = {}  # as published, without taints of rules
         self._rules = TaintRules(compiler)
-        self.snapshot.inputs.device_totals = self._device_totals
+        # Not a method of the cluster: the snapshot must not refer to what has it.
+        totals = partial(_device_totals, self.snapshot.objects, self.inventory, self.index)
+        self.snapshot.inputs.device_totals = totals
         self.work = RankingWork()
         self._rankings: LRU[RankingKey, NodeRanking] = LRU(RANKINGS_MAX, RANKINGS_BYTES_MAX)
         self.changes = 0  # grows whenever anything changes that a decision may depend on
@@ -280,10 +282,6 @@ class Cluster:
         resources += map(implicit_name, self._class_names)
         self.snapshot.set_class_resources(resources)
 
-    def _device_totals(self, node: str, resource: str) -> tuple[int, int]:
-        """Return how many devices of a node stand for a resource, and how many are in use."""
-        return device_totals(self.inventory, self.node(node), self.index.class_for(resource))
-
     def _touch_slice(self, slice_: ResourceSlice) -> None:
         """Touch the nodes that may see a change of the slice's pool."""
         nodes = self.inventory.nodes_of(slice_.spec.driver, slice_.spec.pool.name)
@@ -396,3 +394,14 @@ class Cluster:
             )
             self._rankings.put(key, ranking, signature.text_bytes)
         return ranking
+
+
+def _device_totals(
+    nodes: Mapping[str, Node],
+    inventory: Inventory,
+    index: DeviceClassIndex,
+    node: str,
+    resource: str,
+) -> tuple[int, int]:
+    """Return how many devices of a node stand for a resource, and how many are in use."""
+    return device_totals(inventory, nodes[node], index.class_for(resource))

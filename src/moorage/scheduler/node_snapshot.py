@@ -102,6 +102,11 @@ class NodeSnapshot:
             self._places = NodePlaces(self.generation, names, place_of)
         return self._places
 
+    @property
+    def objects(self) -> Mapping[str, Node]:
+        """The API objects of the nodes by name, the same mapping for as long as this exists."""
+        return self._nodes
+
     def node(self, name: str) -> Node:
         """Return the API object of a node."""
         return self._nodes[name]

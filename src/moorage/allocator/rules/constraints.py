@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
+from weakref import ref
 
 from moorage.allocator.errors import AllocationError
 from moorage.allocator.pools import bits
@@ -227,14 +228,21 @@ class DerivedTable(AttributeTable):
         self.asked = 0
         self.is_cheap = all(facts.derived(expression).is_cheap for facts in view.pools[:1])
         self._expression = expression
-        self._view = view
+        self._cached_by = ref(view)
+
+    @property
+    def _view(self) -> NodeView:
+        view = self._cached_by()
+        assert view is not None, "a problem has its view"
+        return view
 
     def ask(self, wanted: int) -> None:
         """Ask the devices that were not asked before; may raise Interrupted."""
         missing = wanted & ~self.asked
         if not missing:
             return
-        for facts, offset in zip(self._view.pools, self._view.offsets, strict=True):
+        view = self._view
+        for facts, offset in zip(view.pools, view.offsets, strict=True):
             local = missing >> offset & facts.all
             if not local:
                 continue

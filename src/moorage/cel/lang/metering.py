@@ -49,6 +49,19 @@ class ExpressionWork:
         return self.seconds, self.cost, self.evaluations
 
 
+@dataclass(slots=True)
+class _Interrupts:
+    """The questions that may end evaluations; generated code asks them without the meter."""
+
+    asked: tuple[Interrupt, ...] = ()
+
+    def check(self) -> None:
+        for interrupt in self.asked:
+            cause = interrupt()
+            if cause is not None:
+                raise Interrupted(cause)
+
+
 class Meter:
     """Counts evaluations, and asks whether they may go on."""
 
@@ -56,7 +69,7 @@ class Meter:
         self.clock: Callable[[], float] | None = None
         self.evaluations = 0
         self.seconds = 0.0  # of evaluating and compiling
-        self._interrupts: tuple[Interrupt, ...] = ()
+        self._interrupts = _Interrupts()
         self._admits: tuple[Admit, ...] = ()
         self._works: dict[str, ExpressionWork] = {}
         self._checkpoints: tuple[int, tuple[int, More]] | None = None  # of the last limit
@@ -66,27 +79,23 @@ class Meter:
         self, interrupt: Interrupt | None = None, admit: Admit | None = None
     ) -> Iterator[None]:
         """Ask these questions too, while the context lasts."""
-        before = self._interrupts, self._admits
+        interrupts, before = self._interrupts, (self._interrupts.asked, self._admits)
         if interrupt is not None:
-            self._interrupts = (*self._interrupts, interrupt)
+            interrupts.asked = (*interrupts.asked, interrupt)
         if admit is not None:
             self._admits = (*self._admits, admit)
         try:
             yield
         finally:
-            self._interrupts, self._admits = before
+            interrupts.asked, self._admits = before
 
     def check(self) -> None:
         """Raise Interrupted if evaluations must end."""
-        for interrupt in self._interrupts:
-            cause = interrupt()
-            if cause is not None:
-                raise Interrupted(cause)
+        self._interrupts.check()
 
     def admit(self, cost: int) -> None:
         """Raise NotAdmitted if evaluations of this estimated cost must not begin."""
-        if self._interrupts:
-            self.check()
+        self._interrupts.check()
         for admit in self._admits:
             cause = admit(cost)
             if cause is not None:
@@ -96,11 +105,12 @@ class Meter:
         """Return the first limit of generated code, and the function that returns the next."""
         if self._checkpoints is not None and self._checkpoints[0] == limit:
             return self._checkpoints[1]
+        check = self._interrupts.check  # This meter keeps `more`, so that must not keep the meter.
 
         def more(cost: int) -> int:
             if cost > limit:
                 raise CostExceeded
-            self.check()
+            check()
             return min(cost + CHECK_EVERY_COST, limit)
 
         found = min(CHECK_EVERY_COST, limit), more

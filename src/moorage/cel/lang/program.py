@@ -341,4 +341,5 @@ def _function(source: str, writer: Writer) -> Any:
         exec(compile(source, "<expression>", "exec"), namespace)  # noqa: S102
     except (SyntaxError, RecursionError):
         return None  # Python nests blocks less deeply than CEL.
-    return namespace["evaluate"]
+    # Its globals are this namespace, which would otherwise refer back to it.
+    return namespace.pop("evaluate")

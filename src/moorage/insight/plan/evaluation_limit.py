@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from moorage.cel.lang.metering import Meter
 from moorage.scheduler.cluster import Cluster
 
 EACH_S = 10.0  # like Kubernetes' filter timeout
@@ -31,10 +32,11 @@ class EvaluationLimit:
         self._clock = clock
         self._each_s = each_s
         self._all_s = all_s
-        self._clusters: list[Cluster] = []
+        # Not their clusters: these refer to this limit.
+        self._meters: list[Meter] = []
         self._begin_s = 0.0  # the time of evaluations before the current pod
 
-    def __reduce__(self) -> tuple[object, ...]:  # clusters are never pickled
+    def __reduce__(self) -> tuple[object, ...]:  # meters are never pickled
         again = partial(EvaluationLimit, each_s=self._each_s, all_s=self._all_s)
         return again, (self._clock,)
 
@@ -42,7 +44,7 @@ class EvaluationLimit:
         """Limit the evaluations of a cluster."""
         cluster.inventory.compiler.meter.clock = self._clock
         cluster.budget = cluster.budget._replace(interrupt=self.interrupt)
-        self._clusters.append(cluster)
+        self._meters.append(cluster.inventory.compiler.meter)
         return cluster
 
     def begin(self) -> None:
@@ -66,4 +68,4 @@ class EvaluationLimit:
         return None
 
     def _taken_s(self) -> float:
-        return sum(each.inventory.compiler.meter.seconds for each in self._clusters)
+        return sum(each.seconds for each in self._meters)

@@ -48,26 +48,15 @@ class ChangeWords:
         self._context = context
         self._namespace = namespace
         self._form = form
-        self._makers: Final[dict[str, Callable[[str], Iterable[ClusterChange]]]] = {
-            "add_profile": self._add_profile,
-            "remove_rule": lambda name: [RemoveTaintRule(name)],
-            "taint_device": self._taint_device,
-            "taint_node": lambda text: [TaintNode(*node_taint(text))],
-            "cordon": lambda name: [CordonNode(name)],
-            "drain": lambda name: [DrainNode(name)],
-            "remove_node": lambda name: [RemoveNodes((name,))],
-            "delete_pod": lambda name: [DeletePods((self._full(name),))],
-            "delete_claim": lambda name: [DeleteClaims((self._full(name),))],
-        }
 
     @property
     def words(self) -> list[str]:
         """The words that a change begins with."""
-        return list(self._makers)
+        return list(_MAKERS)
 
     def read(self, word: str, value: str) -> Iterable[ClusterChange]:
         """Return the changes, or raise ChangeTextError or ProfileError."""
-        return self._makers[word](value)
+        return _MAKERS[word](self, value)
 
     def replace_slices(self, slices: Iterable[ResourceSlice]) -> ReplaceSlices:
         """Return the change to these slices and no others of their drivers."""
@@ -81,10 +70,12 @@ class ChangeWords:
         """Let later words refer to objects that were added in another way."""
         self._known = self._known.with_objects(objects)
 
-    def _full(self, name: str) -> str:
+    def full(self, name: str) -> str:
+        """Return a name with its namespace."""
         return name if "/" in name else f"{self._namespace}/{name}"
 
-    def _add_profile(self, name: str) -> Iterator[ClusterChange]:
+    def add_profile(self, name: str) -> Iterator[ClusterChange]:
+        """Yield the machines of a profile."""
         taken = [node.metadata.name for node in self._known.nodes]
         catalogue = Catalogue()
         self._count_machines(catalogue.wanted(name))
@@ -110,10 +101,24 @@ class ChangeWords:
             )
         self._machines_left -= wanted.machines
 
-    def _taint_device(self, text: str) -> Iterator[ClusterChange]:
+    def taint_device(self, text: str) -> Iterator[ClusterChange]:
+        """Yield a rule that taints devices."""
         taken = {rule.metadata.name for rule in self._known.taint_rules}
         name = next(n for i in count(1) if (n := f"whatif-{i}") not in taken)
         rule = device_taint(text, name, self._context)
         check_meant(rule, self._known)
         self.know([rule])
         yield AddTaintRule(rule)
+
+
+_MAKERS: Final[dict[str, Callable[[ChangeWords, str], Iterable[ClusterChange]]]] = {
+    "add_profile": ChangeWords.add_profile,
+    "remove_rule": lambda _, name: [RemoveTaintRule(name)],
+    "taint_device": ChangeWords.taint_device,
+    "taint_node": lambda _, text: [TaintNode(*node_taint(text))],
+    "cordon": lambda _, name: [CordonNode(name)],
+    "drain": lambda _, name: [DrainNode(name)],
+    "remove_node": lambda _, name: [RemoveNodes((name,))],
+    "delete_pod": lambda words, name: [DeletePods((words.full(name),))],
+    "delete_claim": lambda words, name: [DeleteClaims((words.full(name),))],
+}
