@@ -107,6 +107,16 @@ def test_a_compile_error_has_a_caret_and_status_1() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "expression", ["device == 1", "device.foo()", "size(device)", "device.attr(", "!device"]
+)
+def test_a_device_that_is_used_whole_is_no_misspelt_path(expression: str) -> None:
+    result = cel(expression)
+    assert isinstance(result.exception, SystemExit)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("error: compilation failed: ERROR: <input>:1:")
+
+
 @pytest.mark.parametrize("arguments", [("--derived",), ("--derived", "-o", "json")])
 def test_a_list_of_an_attribute_and_other_values_wants_dyn(arguments: tuple[str, ...]) -> None:
     result = cel(f'[device.attributes["{GPU}"].model, "a" + "b", "c"]', *arguments)

@@ -39,9 +39,11 @@ class DevicePath(NamedTuple):
 
     @property
     def is_regular(self) -> bool:
-        """Whether it is read as devices are: a map, a domain, a name; or another field."""
-        if self.root != DEVICE or not self.keys:
+        """Whether it is read as devices are: a map, a domain, a name; a field; or whole."""
+        if self.root != DEVICE:
             return not self._lacks_device
+        if not self.keys:
+            return True
         if self.keys[0] in MAPS:
             return len(self.keys) == 3 and "/" not in self.keys[1]
         return self.keys[0] in FIELDS and len(self.keys) == 1
