@@ -364,11 +364,36 @@ def test_what_a_viewer_may_not_list_is_unknown_to_them() -> None:
         _, why = await visitor.ask("/explain", {"namespace": "mine", "name": "own"})
         assert why["cause"].startswith("nodes may not be read with these rights, so which node")
         assert "the right to list nodes" in why["fixes"][0]["text"]
-        status, error = await visitor.ask("/what-if", {"changes": ["drain n1"]})
-        assert status == 422
-        assert "whether node n1 exists is not known" in error["error"]
 
     at_page(feed_of(objects), scenario, limited(LIMITED))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "named"),
+    [
+        (("Node",), "nodes"),
+        (("ResourceSlice",), "resourceslices"),
+        (("DeviceClass",), "deviceclasses"),
+        (("Node", "ResourceSlice", "DeviceClass", "Pod"), "nodes, resourceslices, deviceclasses"),
+    ],
+)
+def test_what_if_is_for_who_may_list_what_it_reads(kinds: tuple[str, ...], named: str) -> None:
+    rights = Rights(tuple((kind, frozenset()) for kind in kinds))
+
+    async def scenario(visitor: Visitor) -> None:
+        for question in (
+            {"changes": ["add-profile dgx-h100-mig=1000"]},
+            {"fix": {"namespace": "team", "name": "big", "number": 1}},
+        ):
+            status, answer = await visitor.ask("/what-if", question)
+            assert (status, answer["code"]) == (403, "forbidden")
+            assert answer["error"] == (
+                f"what-if reads {named} of the whole cluster: ask an administrator for the right "
+                "to list them."
+            )
+        assert (await visitor.get("/session"))[1]["whatIf"] is False
+
+    at_page(feed_of(SMALL), scenario, limited(rights))
 
 
 def test_a_viewer_hears_of_nothing_else() -> None:

@@ -21,7 +21,9 @@ from moorage.api.resource.v1 import (
 from moorage.apiserver.auth.access import Decision, NoOpinion
 from moorage.apiserver.auth.users import User
 from moorage.apiserver.http.messages import StreamingResponse
+from moorage.insight.errors import ChangeTextError
 from moorage.insight.history import Change, History
+from moorage.insight.whatif.change_words import Additions, ChangeWords
 from moorage.web.asking import Asking
 from moorage.web.door import UserRights
 from moorage.web.errors import BusyError, DeadlineError, UnusableError
@@ -139,15 +141,34 @@ def test_a_pod_with_expressions_that_are_too_much_is_explained_without_paint() -
 # --- questions that are large or long ---------------------------------------------------------
 
 
-def test_what_if_adds_a_bounded_number_of_machines() -> None:
+MANY_PODS = "\n---\n".join(
+    f"{{apiVersion: v1, kind: Pod, metadata: {{name: p{number}}}, "
+    "spec: {containers: [{name: c, image: i}]}}"
+    for number in range(5001)
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        (["add-profile dgx-h100-mig=90"], "add 20,160 devices: at most 20,000 can"),
+        (["add-profile dgx-h100-mig=45"] * 2, "add 20,160 devices: at most 20,000 can"),
+        (["add-profile dgx-h100=10000"], r"add \d+,000 devices: at most 20,000 can"),
+        ([f"add {MANY_PODS}"], "add 5,001 objects: at most 5,000 can"),
+    ],
+)
+def test_what_if_adds_a_bounded_number_of_devices_and_objects(
+    changes: list[str], error: str
+) -> None:
+    with pytest.raises(UnusableError, match=error):
+        what_if_answer(moment_of(SMALL), changes)
+
+
+def test_what_if_adds_a_bounded_number_of_bytes() -> None:
     moment = moment_of(SMALL)
-    for changes in (
-        ["add-profile dgx-h100=1001"],
-        ["add-profile dgx-h100=10000"] * 50,
-        ["add-profile dgx-h100=1", "add-profile gb200-nvl72=100"],
-    ):
-        with pytest.raises(UnusableError, match=r"at most (1,000|999) can be added here"):
-            what_if_answer(moment, changes)
+    words = ChangeWords(moment.snapshot, moment.context, most=Additions(100, 100, size=1000))
+    with pytest.raises(ChangeTextError, match=r"add \d\d,\d\d\d bytes: at most 1,000 can"):
+        list(words.read("add_profile", "dgx-h100"))
 
 
 def test_a_pod_is_explained_while_another_question_has_the_kept_cluster() -> None:

@@ -28,10 +28,12 @@ from moorage import __version__
 from moorage.apiserver.http.messages import JSON, Request, Response, StreamingResponse
 from moorage.apiserver.worker_threads import Turns
 from moorage.hardware.catalogue import Catalogue
+from moorage.insight.messages import listed
 from moorage.web.asking import Asking
 from moorage.web.errors import (
     BadQuestionError,
     BusyError,
+    ForbiddenError,
     MethodError,
     NotFoundError,
     NotSignedInError,
@@ -54,7 +56,12 @@ from moorage.web.messages import (
 from moorage.web.past import Past
 from moorage.web.questions.details import KINDS, device_answer, object_answer
 from moorage.web.questions.moment import ShownMoment
-from moorage.web.questions.reading import QUESTIONS, read_question
+from moorage.web.questions.reading import (
+    QUESTIONS,
+    AnyQuestion,
+    WhatIfQuestion,
+    read_question,
+)
 from moorage.web.rights import ALL, Rights
 from moorage.web.static_files import INDEX, StaticFile, static_files
 from moorage.web.view import View, Views
@@ -159,14 +166,19 @@ class Page(Generic[U]):
 
     async def _answer_user(self, name: str, request: Request, user: U) -> Answer:
         rights = await self._access.rights_of(user)
-        view = await self.views.get(rights)
         if name in QUESTIONS:
             if request.method != "POST":
                 raise MethodError(f"Ask {name} with POST.")
-            return await self._ask(name, check_post(request), view, user)
+            question = read_question(name, check_post(request))
+            if missing := rights.missing(question.needs):
+                raise ForbiddenError(
+                    f"{name} reads {listed(missing)} of the whole cluster: ask an administrator "
+                    "for the right to list them."
+                )
+            return await self._ask(question, await self.views.get(rights), user)
         if request.method not in ("GET", "HEAD"):
             raise MethodError(f"Use GET for {name[:40]}.")
-        return await self._get(name, request, view, user, rights)
+        return await self._get(name, request, await self.views.get(rights), user, rights)
 
     async def _get(
         self, name: str, request: Request, view: View, user: U, rights: Rights
@@ -239,8 +251,7 @@ class Page(Generic[U]):
         asked = partial(object_answer, moment, kind, namespace, name, events)
         return await self._asking.answer(asker, asked)
 
-    async def _ask(self, name: str, body: Mapping[str, Any], view: View, user: U) -> Response:
-        question = read_question(name, body)
+    async def _ask(self, question: AnyQuestion, view: View, user: U) -> Response:
         at = str(question.at)
         asker = self._access.name_of(user)
         moment = await self._moment(view, at, user)
@@ -349,7 +360,7 @@ class Page(Generic[U]):
             "version": __version__,
             "profiles": list(Catalogue().names),
             "forbidden": rights.forbidden or self.feed.unread.resources,
-            "whatIf": True,
+            "whatIf": not rights.missing(WhatIfQuestion.needs),
             "now": str(self.feed.context.now),
         }
 

@@ -41,6 +41,11 @@ class Rights(Struct, frozen=True):
     def _by_kind(self) -> Mapping[str, frozenset[str]]:
         return dict(self.namespaces)
 
+    def missing(self, kinds: Iterable[str]) -> list[str]:
+        """Return the plural names of those of some kinds that may not be listed everywhere."""
+        limited = self._by_kind
+        return [_PLURALS[kind] for kind in kinds if kind in limited]
+
     @property
     def unread(self) -> Unread:
         """What the viewer may not see, as what could not be read."""

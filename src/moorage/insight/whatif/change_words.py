@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import msgspec
+
+from moorage.api.codec import to_tree
 from moorage.api.resource.v1 import ResourceSlice
 from moorage.hardware.attributes import NumaNodeForm
-from moorage.hardware.catalogue import Catalogue, ProfileCount
+from moorage.hardware.catalogue import Catalogue
 from moorage.insight.errors import ChangeTextError
-from moorage.insight.messages import counted
 from moorage.insight.snapshot.builder import SnapshotBuilder
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.insight.whatif.changed_cluster import (
@@ -30,6 +32,39 @@ from moorage.insight.whatif.taint_words import check_meant, device_taint, node_t
 from moorage.validation.strategy import Context
 
 
+class Additions(NamedTuple):
+    """How much changes add to a cluster, or may add."""
+
+    devices: int = 0
+    objects: int = 0
+    size: int = 0  # in bytes, as JSON
+
+    @classmethod
+    def of(cls, objects: Iterable[Any]) -> Additions:
+        """Return how much some objects are."""
+        found = list(objects)
+        devices = sum(len(e.spec.devices or ()) for e in found if isinstance(e, ResourceSlice))
+        size = sum(len(msgspec.json.encode(to_tree(each))) for each in found)
+        return cls(devices, len(found), size)
+
+    def times(self, count: int) -> Additions:
+        """Return how much so many of the same are."""
+        return Additions(*(each * count for each in self))
+
+    def plus(self, other: Additions) -> Additions:
+        """Return how much both are together."""
+        return Additions(*(one + more for one, more in zip(self, other, strict=True)))
+
+    def check(self, most: Additions) -> None:
+        """Raise ChangeTextError for the first figure above its bound."""
+        for figure, bound, noun in zip(self, most, ("devices", "objects", "bytes"), strict=True):
+            if figure > bound:
+                raise ChangeTextError(
+                    f"all changes together add {figure:,} {noun}: at most {bound:,} can be added "
+                    "here; `moor whatif` adds any number"
+                )
+
+
 class ChangeWords:
     """Turns words into changes; those that come later can refer to what earlier ones add."""
 
@@ -40,11 +75,11 @@ class ChangeWords:
         *,
         namespace: str = "default",
         form: NumaNodeForm = NumaNodeForm.SCALAR,
-        machines_max: int | None = None,
+        most: Additions | None = None,
     ) -> None:
-        """Take how many machines all words together may add; None for any number."""
+        """Take how much all words together may add; None for any amount."""
         self._known = known
-        self._machines_left = machines_max
+        self._added, self._most = Additions(), most
         self._context = context
         self._namespace = namespace
         self._form = form
@@ -67,8 +102,14 @@ class ChangeWords:
         return ReplaceSlices(tuple(sorted({each.spec.driver for each in found})), found)
 
     def know(self, objects: Iterable[Any]) -> None:
-        """Let later words refer to objects that were added in another way."""
+        """Let later words refer to objects."""
         self._known = self._known.with_objects(objects)
+
+    def count(self, added: Additions) -> None:
+        """Count what is added, before it is; raise ChangeTextError if it is too much."""
+        if self._most is not None:
+            self._added = self._added.plus(added)
+            self._added.check(self._most)
 
     def full(self, name: str) -> str:
         """Return a name with its namespace."""
@@ -78,7 +119,10 @@ class ChangeWords:
         """Yield the machines of a profile."""
         taken = [node.metadata.name for node in self._known.nodes]
         catalogue = Catalogue()
-        self._count_machines(catalogue.wanted(name))
+        if self._most is not None:
+            wanted = catalogue.wanted(name)
+            one = catalogue.fleet(wanted.profile.name, self._form)
+            self.count(Additions.of((*one.nodes, *one.slices)).times(wanted.units))
         fleet = catalogue.fleet(name, self._form, taken=taken)
         intake = SnapshotBuilder(self._context)
         for each in (*fleet.nodes, *fleet.classes, *fleet.slices):
@@ -89,17 +133,6 @@ class ChangeWords:
         added = added.without([c for c in added.classes if c.metadata.name in classes])
         self.know(added.objects())
         yield AddObjects(added)
-
-    def _count_machines(self, wanted: ProfileCount) -> None:
-        """Raise ChangeTextError for more machines than may be added."""
-        if self._machines_left is None:
-            return
-        if wanted.machines > self._machines_left:
-            raise ChangeTextError(
-                f"{counted(wanted.machines, 'machine')} more: at most {self._machines_left:,} can "
-                "be added here; `moor whatif` adds any number"
-            )
-        self._machines_left -= wanted.machines
 
     def taint_device(self, text: str) -> Iterator[ClusterChange]:
         """Yield a rule that taints devices."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +19,8 @@ Question = Callable[[ShownMoment], Mapping[str, Any]]
 
 class ExplainQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     """Why does a pod wait?"""
+
+    needs: ClassVar[tuple[str, ...]] = ()
 
     namespace: str
     name: str
@@ -38,7 +40,12 @@ class ChosenFix(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WhatIfQuestion(Struct, frozen=True, forbid_unknown_fields=True):
-    """What would changes do, or a fix?"""
+    """What would changes do, or a fix?
+
+    The answer is about nodes and devices. Who may not list them would get work of the server only.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("Node", "ResourceSlice", "DeviceClass")
 
     changes: tuple[str, ...] = ()
     fix: ChosenFix | None = None
@@ -55,6 +62,8 @@ class WhatIfQuestion(Struct, frozen=True, forbid_unknown_fields=True):
 
 class CelQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     """Which devices does an expression select?"""
+
+    needs: ClassVar[tuple[str, ...]] = ()
 
     expression: str
     at: int | str = ""

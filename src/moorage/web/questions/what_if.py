@@ -27,7 +27,7 @@ from moorage.insight.whatif import (
     apply,
     compare,
 )
-from moorage.insight.whatif.change_words import ChangeWords
+from moorage.insight.whatif.change_words import Additions, ChangeWords
 from moorage.insight.whatif.difference import PodChange
 from moorage.scheduler.scheduling_cycle import Pending
 from moorage.web.errors import BadQuestionError, UnusableError
@@ -40,7 +40,8 @@ from moorage.web.questions.ghosts import ghosts
 from moorage.web.questions.moment import ShownMoment
 
 CHANGES_MAX: Final = 50
-MACHINES_MAX: Final = 1000  # that all changes together add
+# What all changes together add; with it an answer takes less than 200 MiB while it is computed.
+ADDED_MAX: Final = Additions(devices=20_000, objects=5_000, size=24 * 1024 * 1024)
 LINES_MAX: Final = 500
 ADD, REPLACE_SLICES = "add", "replace-slices"  # a manifest follows
 
@@ -50,7 +51,7 @@ def what_if_answer(moment: ShownMoment, changes: Sequence[str]) -> dict[str, Any
     if not changes or len(changes) > CHANGES_MAX:
         raise BadQuestionError(f"changes: give 1 to {CHANGES_MAX} of them.")
     context = moment.context
-    words = ChangeWords(moment.snapshot, context, machines_max=MACHINES_MAX)
+    words = ChangeWords(moment.snapshot, context, most=ADDED_MAX)
     wanted = [change for text in changes for change in _changes(text, words, moment)]
     try:
         return _answer(moment, apply(moment.snapshot, wanted, context))
@@ -78,8 +79,10 @@ def fix_answer(moment: ShownMoment, namespace: str, name: str, number: int) -> d
 def _changes(text: str, words: ChangeWords, moment: ShownMoment) -> Iterator[ClusterChange]:
     word, value = (*text.strip().removeprefix("--").split(None, 1), "", "")[:2]
     if word in (ADD, REPLACE_SLICES):
-        objects = _manifest(value, words, moment)
+        objects = _manifest(value, moment)
         try:
+            words.count(Additions.of(objects.objects()))
+            words.know(objects.objects())
             yield AddObjects(objects) if word == ADD else words.replace_slices(objects.slices)
         except ChangeTextError as error:
             raise UnusableError(f"{word}: {error}") from None
@@ -96,7 +99,7 @@ def _changes(text: str, words: ChangeWords, moment: ShownMoment) -> Iterator[Clu
         raise UnusableError(f"{word} {value[:80]}: {error}") from None
 
 
-def _manifest(text: str, words: ChangeWords, moment: ShownMoment) -> Snapshot:
+def _manifest(text: str, moment: ShownMoment) -> Snapshot:
     builder = SnapshotBuilder(moment.context)
     try:
         for document in read(text.encode(), source="manifest", schema=moment.context.yaml_schema):
@@ -106,9 +109,7 @@ def _manifest(text: str, words: ChangeWords, moment: ShownMoment) -> Snapshot:
     builder.finish()
     for message in (*builder.unreadable, *builder.refused):
         raise UnusableError(message)
-    objects = builder.snapshot()
-    words.know(objects.objects())
-    return objects
+    return builder.snapshot()
 
 
 def _answer(moment: ShownMoment, after: ChangedCluster) -> dict[str, Any]:
