@@ -197,6 +197,14 @@ def test_a_package_that_an_extra_brings_is_asked_for_in_one_line(
     assert (result.exit_code, result.stdout, result.stderr) == (3, "", line)
 
 
+@pytest.mark.parametrize("words", [[], ["driver"], ["store"]])
+def test_without_a_command_its_help_is_printed_as_it_is(words: list[str]) -> None:
+    asked = CliRunner().invoke(moor, [*words, "--help"], prog_name="moor")
+    given = CliRunner().invoke(moor, words, prog_name="moor")
+    assert given.exit_code == 2
+    assert given.stderr == asked.stdout
+
+
 @pytest.mark.parametrize("encoding", ["cp1252", "latin-1"])
 def test_characters_that_the_output_lacks_are_escaped(encoding: str) -> None:
     line = ["explain", "pod/training-1", "-f", "training", "--profile", "dgx-h100"]

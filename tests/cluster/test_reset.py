@@ -54,6 +54,9 @@ def test_an_empty_folder_goes_too_and_then_there_is_nothing(folder: Path) -> Non
 
 def test_it_is_asked_for_first(folder: Path) -> None:
     assert reset(folder, typed="n\n").exit_code == 1
+    unanswered = reset(folder)
+    assert unanswered.exit_code == 1
+    assert "Nothing was removed; --yes removes without a question." in unanswered.output
     assert "store" in found(folder)
     assert reset(folder, typed="y\n").exit_code == 0
 

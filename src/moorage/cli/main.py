@@ -10,6 +10,7 @@ from io import TextIOWrapper
 from typing import Any
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from moorage import __version__
 from moorage.cli import CONTEXT
@@ -78,6 +79,8 @@ def _printable_errors() -> Iterator[None]:
     """Make errors printable that click prints itself: they quote arguments and names."""
     try:
         yield
+    except NoArgsIsHelpError:
+        raise  # its message is our help text, in its own layout
     except click.ClickException as error:
         error.message = printable_message(error.message)  # type: ignore[misc]
         if isinstance(error, click.BadParameter) and isinstance(error.param_hint, str):

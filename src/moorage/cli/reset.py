@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 
 import click
 
 from moorage.cli import CONTEXT
-from moorage.cli.errors import fail, needs_extra, needs_system
+from moorage.cli.errors import DOES_NOT_FIT, fail, needs_extra, needs_system
 from moorage.cli.server_options import data_dir_option
-from moorage.cli.terminal import echo
+from moorage.cli.terminal import ask, echo
 from moorage.kit.system import System
 
 
@@ -44,8 +45,10 @@ def command(data_dir: Path, yes: bool) -> None:
         echo(f"no cluster is in {data_dir}")
         return
     if not yes:
-        question = f"Remove {', '.join(names)} from {data_dir}? All objects of the cluster are lost"
-        click.confirm(question, abort=True)
+        echo(f"All objects of the cluster are lost with {', '.join(names)} of {data_dir}.")
+        if not ask("Remove them?"):
+            echo("Nothing was removed; --yes removes without a question.")
+            sys.exit(DOES_NOT_FIT)
     try:
         removed = asyncio.run(reset_cluster(data_dir))
     except ResetError as error:
