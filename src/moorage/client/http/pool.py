@@ -8,6 +8,8 @@ pool.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import socket
 import ssl
 from collections import deque
@@ -27,6 +29,7 @@ from moorage.client.http.connection import (
 )
 from moorage.client.http.credentials import Credentials, StaticCredentials
 
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
 CONNECTIONS_MAX = 24  # each costs a handshake
 KEEP_ALIVE = (
     (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
@@ -255,13 +258,19 @@ class HttpTransport:
         except ssl.SSLCertVerificationError as error:
             why = f"the server's certificate is not trusted: {error.verify_message}"
             raise self._unreachable(why) from None
-        except (OSError, ssl.SSLError) as error:
-            raise self._unreachable(str(error)) from None
+        except OSError as error:
+            raise self._unreachable(_reason(error)) from None
         _keep_alive(transport)
         return connection
 
     def _unreachable(self, why: str) -> ClientError:
         return UnavailableError(f"cannot reach {self._address.authority}: {why}")
+
+
+def _reason(error: OSError) -> str:
+    """Return why no connection is made; asyncio adds tuples, and joins several errors in a text."""
+    numbers = dict.fromkeys(_ERRNO.findall(str(error)))
+    return ", ".join(os.strerror(int(each)) for each in numbers) or error.strerror or str(error)
 
 
 def _give_up(waiting: asyncio.Future[Connection | None]) -> None:
