@@ -88,6 +88,12 @@ def test_what_if_is_that_of_the_command(world: moorage.World) -> None:
     assert len(found.worse) == tree["summary"]["worse"]
 
 
+def test_a_pod_that_stays_on_its_node_moves_to_other_devices(world: moorage.World) -> None:
+    texts = [str(each) for each in world.what_if(add_profile="dgx-h100").pods]
+    assert "pod default/notebook-1 moves, dgx-h100-0 → dgx-h100-1" in texts
+    assert "pod default/training-0 moves, to other devices on dgx-h100-0" in texts
+
+
 def test_devices_and_claims_are_those_of_the_commands(world: moorage.World) -> None:
     assert world.devices().to_dict() == printed("devices")
     assert world.claims().to_dict() == printed("claims", "-A")

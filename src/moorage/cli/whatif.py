@@ -163,18 +163,12 @@ def _consequences(each: PodChange) -> Iterator[str]:
             yield "comes back to where it was"
         case PodChangeKind.GAINS | PodChangeKind.NEW:
             yield _devices(each.after)
-        case PodChangeKind.MOVES if not each.why or _is_same_node(each):
+        case PodChangeKind.MOVES if not each.why or each.is_on_same_node:
             yield f"{_devices(each.before)} {ARROW} {_devices(each.after)}"
     if each.after is not None:
         yield each.after.message
     if each.again:
         yield f"leaves again: {each.again}"
-
-
-def _is_same_node(each: PodChange) -> bool:
-    return (
-        each.before is not None and each.after is not None and each.before.node == each.after.node
-    )
 
 
 def _devices(placement: PodPlacement | None) -> str:

@@ -185,6 +185,8 @@ class ChangedPod(Record):
 
     def __str__(self) -> str:
         places = f"{self.node_before or '<none>'} → {self.node_after or '<none>'}"
+        if self._found.is_on_same_node and self.devices_before != self.devices_after:
+            places = f"to other devices on {self.node_after or '<none>'}"
         why = f": {self.why}" if self.why else ""
         return f"pod {self.full_name} {self.turn}, {places}{why}"
 

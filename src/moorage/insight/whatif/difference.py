@@ -73,6 +73,12 @@ class PodChange(Struct, frozen=True, omit_defaults=True, rename="camel"):
     why: str = ""  # it leaves
     again: str = ""  # why it would have to leave again
 
+    @property
+    def is_on_same_node(self) -> bool:
+        """Whether only its devices are others."""
+        before, after = self.before, self.after
+        return before is not None and after is not None and before.node == after.node
+
 
 class Missing(Struct, frozen=True):
     """A device that claims still have but no slice publishes any more."""
