@@ -209,6 +209,8 @@ def test_a_wrong_kind_is_answered_with_the_nearest() -> None:
     result = explain("pdo/training-1", *TRAINING)
     assert result.exit_code == 2
     assert "there is no kind 'pdo' here; did you mean po" in result.stderr
+    result = explain("node/dgx-h100-0", *TRAINING)
+    assert "no kind 'node' here; there are pod, claim, template, deployment," in result.stderr
 
 
 def test_a_shortage_has_its_amounts_and_a_tried_fix() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -175,7 +176,7 @@ def test_a_claim_that_no_pod_has_is_wanted_itself_and_a_template_is_not() -> Non
         (
             [],
             "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n",
-            "there is no pod or claim among the manifests",
+            "name what should fit, KIND/NAME: there is no pod or claim\n",
         ),
         (["deployment/trian"], DEPLOYMENT, "did you mean default/train?"),
         (["daemonset/agent"], DAEMONS, "has one pod on each node"),
@@ -187,6 +188,14 @@ def test_a_wrong_command_line_is_status_2(arguments: list[str], text: str, said:
     result = fit("--profile", "dgx-h100", *arguments, text=text)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_without_a_name_what_the_cluster_has_is_listed(tmp_path: Path) -> None:
+    dump = tmp_path / "cluster.yaml"
+    dump.write_text(DEPLOYMENT)
+    result = CliRunner().invoke(command, ["--on", str(dump), "--profile", "dgx-h100"])
+    assert result.exit_code == 2
+    assert "name what should fit, KIND/NAME: there is deployment/train\n" in result.stderr
 
 
 def test_an_object_that_may_be_in_what_was_not_read_is_no_mistake_of_the_caller() -> None:

@@ -130,7 +130,7 @@ def _fitted(given: ClusterInput, subject: Subject, replicas_max: int) -> Fit:
 def _chosen(given: ClusterInput, text: str | None) -> Subject:
     with objects_of(given):
         found = (
-            only_subject(given.manifests)
+            only_subject(given.manifests, given.everything)
             if text is None
             else find_subject(given.everything, text, namespace=given.namespace)
         )

@@ -80,7 +80,8 @@ def parse_object_name(text: str, *, namespace: str) -> ObjectName:
     kind = kind.partition(".")[0]  # deployment.apps/train, as kubectl writes it
     if kind.lower() not in KINDS:
         near = nearest(kind.lower(), KINDS)
-        hint = f"; did you mean {near}?" if near else ""
+        words = ", ".join(each.partition(" ")[0] for each in _WORDS.values())
+        hint = f"; did you mean {near}?" if near else f"; there are {words}"
         raise UnknownObjectError(f"{text}: there is no kind {kind!r} here{hint}")
     if "/" in name:
         namespace, _, name = name.partition("/")
@@ -139,16 +140,18 @@ def _subjects(everything: Snapshot) -> list[Subject]:
     ]
 
 
-def only_subject(manifests: Snapshot) -> Subject:
-    """Return the only workload of the manifests, or else the only claim."""
+def only_subject(manifests: Snapshot, everything: Snapshot) -> Subject:
+    """Return the only workload of the manifests, or else the only claim.
+
+    If there is none, the error lists what there is, such as in the cluster.
+    """
     of_pods: list[Subject] = [*manifests.controllers, *manifests.pods]
     of_claims: list[Subject] = [*manifests.templates, *manifests.claims]
     found = of_pods or of_claims
     if len(found) == 1:
         return found[0]
+    found = found or _subjects(everything)
     if not found:
-        raise UnknownObjectError(
-            "name what should fit, KIND/NAME: there is no pod or claim among the manifests"
-        )
+        raise UnknownObjectError("name what should fit, KIND/NAME: there is no pod or claim")
     names = listed([f"{each.kind.lower()}/{each.metadata.name}" for each in found])
     raise UnknownObjectError(f"name what should fit, KIND/NAME: there is {names}")

@@ -116,7 +116,7 @@ class World(Readable):
         chosen = (
             find_subject(everything, subject, namespace=given.namespace)
             if subject is not None
-            else only_subject(given.manifests)
+            else only_subject(given.manifests, everything)
         )
         if isinstance(chosen, DaemonSet):
             raise UnknownObjectError(f"{titled(chosen)} has one pod on each node")
