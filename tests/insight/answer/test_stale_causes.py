@@ -201,3 +201,18 @@ def test_a_condition_says_how_devices_become_free_that_are_reserved_for_nobody()
     rig.server.put(replace(rig.claim("left"), status=ResourceClaimStatus()))
     rig.run(for_s=SOON_S)
     assert not [each for each in waiting(rig).values() if "claim left" in each]
+
+
+def test_waiting_is_advised_where_each_of_two_full_nodes_has_a_holder() -> None:
+    there = only_on("node-2")
+    held = claim("held-there", has=[("node-2", "gpu-0")], at=there, reserved=["there"])
+    rig = rig_of(
+        *holder("here"),
+        *(node("node-2"), slice_of("node-2", 1), held),
+        user("there", "held-there", nodeName="node-2"),
+        *replicas(1),
+    )
+    rig.run(for_s=SOON_S)
+    said = waiting(rig)["r-0"]
+    assert "claim held-here of pod here, claim held-there of pod there" in said
+    assert "wait until claim held-here of pod here frees its devices" in said

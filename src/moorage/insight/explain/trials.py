@@ -221,8 +221,8 @@ class _Bench:
         self._freed: set[ClaimKey] = set()
 
     def free(self, keys: Collection[ClaimKey]) -> None:
-        """Free these claims and no others."""
-        freed = set(keys)
+        """Free these claims and no others; claims without devices here have nothing to free."""
+        freed = self._claims.keys() & keys
         for key in self._freed - freed:
             self.inventory.put_claim(self._claims[key])
         for key in freed - self._freed:
