@@ -111,6 +111,10 @@ def test_replicas_asks_whether_so_many_fit(replicas: int, status: int) -> None:
     assert result.stdout.startswith(f"Deployment default/train: {said}, on 2 of 2 nodes\n")
 
 
+def test_one_replica_fits() -> None:
+    assert ": 1 replica fits, on " in fit("--profile", "dgx-h100", "--replicas", "1").stdout
+
+
 def test_none_that_fits_is_status_1() -> None:
     result = fit("--profile", "r760xa")
     assert result.exit_code == 1

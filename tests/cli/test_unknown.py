@@ -24,7 +24,10 @@ from tests.cli.unknown_world import MISSING, NODE, as_user, furnish
 # What nobody may say of a kind that could not be read, by kind and command.
 CLAIMS_OF_ABSENCE = {
     "nodes": ("0 nodes", "0 of 0 nodes", "no nodes", "has no node", "there is no node"),
-    "resourceslices": ("in no slice", "no slice has", "No devices", "0 devices", "missing-slices"),
+    "resourceslices": (
+        *("in no slice", "no slice has", "No devices", "0 devices", "missing-slices"),
+        *("0 of 0 devices", "free devices: 0"),
+    ),
     "deviceclasses": (
         "does not exist",
         "no class",
@@ -49,6 +52,7 @@ STATUSES: dict[str, dict[str, int]] = {
     "fit template/one-gpu": DECIDING,
     f"whatif --drain {NODE}": {"": 1, "nodes": 3, "pods": 3},
     "whatif --delete-pod team-a/nobody": {"": 2, "pods": 3},
+    "whatif --delete-pod team-a/waiting": {"pods": 3},
     "lint": {},
     "metrics --once": {},
 }
@@ -138,6 +142,34 @@ def test_a_held_device_may_be_published_where_slices_may_not_be_read(
     ]
     table = run("claims", "--kubeconfig", user, "-A", "-o", "wide").stdout
     assert "whether gpu.nvidia.com/dgx-h100-0/gpu-0 is in a slice is not known" in table
+
+
+def test_an_expression_is_not_said_to_match_nothing_where_slices_may_not_be_read(
+    kubeconfig: str, tmp_path: Path
+) -> None:
+    question = ("cel", "device.driver == 'gpu.nvidia.com'", "--kubeconfig")
+    found = run(*question, as_user(kubeconfig, tmp_path, "no-resourceslices"))
+    assert found.exit_code == 3
+    assert "resourceslices may not be read with these rights: which devices there are is not" in (
+        found.stdout
+    )
+    assert "of 0 devices" not in found.stdout
+    assert "the right to list resourceslices" in found.stdout
+    assert run(*question, as_user(kubeconfig, tmp_path, "no-none")).exit_code == 0
+
+
+def test_how_many_devices_are_free_is_unknown_where_slices_may_not_be_read(
+    kubeconfig: str, tmp_path: Path
+) -> None:
+    user = as_user(kubeconfig, tmp_path, "no-resourceslices")
+    command = ("whatif", "--delete-pod", "team-a/waiting", "--kubeconfig", user)
+    assert "free devices: unknown" in run(*command).stdout
+    summary = json.loads(run(*command, "-o", "json").stdout)["summary"]
+    assert summary["freeBefore"] is summary["freeAfter"] is None
+    with pytest.warns(moorage.MoorageWarning, match="not all of the cluster may be read"):
+        found = moorage.load(kubeconfig=user).what_if(delete_pod="team-a/waiting")
+    assert found.free_before is found.free_after is None
+    assert "free devices: unknown" in str(found)
 
 
 def test_what_can_be_counted_at_most_says_so(kubeconfig: str, tmp_path: Path) -> None:
@@ -234,6 +266,12 @@ def test_nothing_is_said_about_a_cluster_that_does_not_answer(dead: str, command
     assert result.stderr.startswith("error: cluster: ")
     stated = [text for texts in CLAIMS_OF_ABSENCE.values() for text in texts]
     assert [text for text in stated if text in _said(result)] == []
+
+
+def test_no_expression_is_answered_by_a_cluster_that_does_not_answer(dead: str) -> None:
+    result = run("cel", "device.driver == 'x'", "--kubeconfig", dead)
+    assert result.exit_code == 3
+    assert "of 0 devices" not in result.output
 
 
 def _deployment(folder: Path) -> Path:

@@ -37,6 +37,13 @@ from moorage.insight.expressions.respelling import respelt
 from moorage.insight.expressions.syntax import shown, shown_cost
 from moorage.insight.messages import counted
 from moorage.insight.object_names import device_name
+from moorage.insight.snapshot.unread import (
+    Unread,
+    UnreadKind,
+    remedy_for,
+    unread_tree,
+    why_unread,
+)
 from moorage.sources.collection import Collected
 
 DEVICES_NAMED_MAX = 3
@@ -100,7 +107,9 @@ def command(sources: Sources, expression: str, derived: bool, show_all: bool, ou
         table=lambda is_wide: _print_table(
             report, found, meant, is_wide=is_wide, show_all=show_all
         ),
-        document=lambda: _tree(report, found) | _meant_tree(meant),
+        document=lambda: (
+            _tree(report, found) | _meant_tree(meant) | unread_tree(Unread(tuple(found.unread)))
+        ),
         rows=lambda: _rows(report),
         names=lambda: (
             device_name(device)
@@ -109,8 +118,13 @@ def command(sources: Sources, expression: str, derived: bool, show_all: bool, ou
         ),
         columns=COLUMNS,
     )
-    status = FITS if report.is_good else DOES_NOT_FIT
-    sys.exit(UNREADABLE if found.unreadable else status)
+    otherwise = UNREADABLE if _hidden(found) else DOES_NOT_FIT
+    sys.exit(UNREADABLE if found.unreadable else FITS if report.is_good else otherwise)
+
+
+def _hidden(found: Collected) -> tuple[UnreadKind, ...]:
+    """Return that the slices of a cluster are not all known, if so."""
+    return Unread(tuple(found.unread)).hidden(("ResourceSlice",))
 
 
 def _print_refusal(
@@ -241,7 +255,14 @@ def _summary(report: EvaluationReport, found: Collected) -> Iterator[str]:
         text = f"{number:,} of {devices} {'has' if number == 1 else 'have'} a value"
     else:
         text = f"{number:,} of {devices} {'matches' if number == 1 else 'match'}"
+    hidden = _hidden(found)
+    if hidden and not report.devices:
+        text = f"{why_unread(hidden)}: which devices there are is not known"
     yield f"{text}; {_costs(report)}"
+    if hidden and report.devices:
+        yield f"{why_unread(hidden)}: other devices are not known"
+    if hidden:
+        yield remedy_for(hidden)
     warning = coloured("warning", "yellow")
     if report.caveat:
         role = "selector" if report.evaluator.compiled.kind != "derived" else "derived attribute"

@@ -177,8 +177,10 @@ def _headline(found: Fit, replicas: int | None) -> str:
     on = f", {found.where}" if found.places else ""
     if replicas is not None:
         if found.total >= replicas:
-            return f"{found.subject}: {counted(replicas, 'replica')} fit{on}"
-        return f"{found.subject}: {found.total:,} of {counted(replicas, 'replica')} fit{on}"
+            fit = "fits" if replicas == 1 else "fit"
+            return f"{found.subject}: {counted(replicas, 'replica')} {fit}{on}"
+        fit = "fits" if found.total == 1 else "fit"
+        return f"{found.subject}: {found.total:,} of {counted(replicas, 'replica')} {fit}{on}"
     maybe = ", and maybe more: --max" if found.is_more else ""
     return f"{found.headline}{on}{maybe}"
 

@@ -77,7 +77,7 @@ def command(given: ClusterInput, changes: ChangeValues, output: str) -> None:
     found = _difference(given, wanted)
     for concern in found.concerns:
         warn(str(concern))
-    _print(found, output, knows_free=given.unread.knows("ResourceClaim"))
+    _print(found, output)
     if not (found.is_worse or given.unread.knows("Pod")):
         sys.exit(UNREADABLE)
     sys.exit(given.exit_status(DOES_NOT_FIT if found.is_worse else FITS))
@@ -101,10 +101,10 @@ def _difference(given: ClusterInput, wanted: list[RequestedChange]) -> Differenc
 # --- printing ---------------------------------------------------------------------------------
 
 
-def _print(found: Difference, output: str, *, knows_free: bool) -> None:
+def _print(found: Difference, output: str) -> None:
     print_answer(
         output,
-        table=lambda is_wide: _print_tables(found, is_wide=is_wide, knows_free=knows_free),
+        table=lambda is_wide: _print_tables(found, is_wide=is_wide),
         document=lambda: difference_tree(found),
         rows=lambda: change_rows(found.pods),
         names=lambda: (pod_name(each.pod) for each in found.pods),
@@ -112,7 +112,7 @@ def _print(found: Difference, output: str, *, knows_free: bool) -> None:
     )
 
 
-def _print_tables(found: Difference, *, is_wide: bool, knows_free: bool) -> None:
+def _print_tables(found: Difference, *, is_wide: bool) -> None:
     if found.pods:
         rows = (_wide_row(each) if is_wide else _row(each) for each in found.pods)
         print_table(PODS_WIDE if is_wide else PODS, rows, is_wide=is_wide)
@@ -127,7 +127,7 @@ def _print_tables(found: Difference, *, is_wide: bool, knows_free: bool) -> None
         echo("")
     for text in _remarks(found):
         echo(printable(text))
-    echo(_summary(found, knows_free=knows_free))
+    echo(_summary(found))
 
 
 def _row(each: PodChange) -> Row:
@@ -233,11 +233,9 @@ def _remarks(found: Difference) -> Iterator[str]:
         yield f"Taints evict these pods even without the changes: {pods}"
 
 
-def _summary(found: Difference, *, knows_free: bool) -> str:
+def _summary(found: Difference) -> str:
     worse = sum(each.is_worse for each in found.pods)
-    free = _change(
-        sum(each.free_before for each in found.devices),
-        sum(each.free_after for each in found.devices),
-    )
+    before, after = found.free_before, found.free_after
+    free = "unknown" if before is None or after is None else _change(before, after)
     pods = f"{counted(worse, 'pod')} worse off, {len(found.pods) - worse} otherwise different"
-    return f"{pods}, {found.same} the same; free devices: {free if knows_free else 'unknown'}"
+    return f"{pods}, {found.same} the same; free devices: {free}"

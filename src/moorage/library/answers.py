@@ -231,14 +231,14 @@ class WhatIf(Readable):
         return self._found.same
 
     @property
-    def free_before(self) -> int:
-        """How many devices are free without the changes."""
-        return sum(each.free_before for each in self._found.devices)
+    def free_before(self) -> int | None:
+        """How many devices are free without the changes; None if that is not known."""
+        return self._found.free_before
 
     @property
-    def free_after(self) -> int:
-        """How many devices are free with the changes."""
-        return sum(each.free_after for each in self._found.devices)
+    def free_after(self) -> int | None:
+        """How many devices are free with the changes; None if that is not known."""
+        return self._found.free_after
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as `moor whatif -o json` prints it."""
@@ -259,7 +259,9 @@ class WhatIf(Readable):
         )
 
     def _summary(self) -> str:
-        free = f"free devices: {self.free_before:,} → {self.free_after:,}"
+        before, after = self.free_before, self.free_after
+        known = before is not None and after is not None
+        free = f"free devices: {f'{before:,} → {after:,}' if known else 'unknown'}"
         worse = counted(len(self.worse), "pod")
         return f"{worse} worse off, {len(self.pods) - len(self.worse)} otherwise different; {free}"
 

@@ -34,6 +34,7 @@ from moorage.validation.strategy import Context
 
 MakePlan = Callable[[Snapshot], Plan]
 _NONE = StateCounts(Counter())
+_OF_FREE_DEVICES = ("ResourceSlice", "ResourceClaim")  # what tells which devices are free
 
 
 class PodChangeKind(StrEnum):
@@ -115,11 +116,22 @@ class Difference(Struct, frozen=True, rename="camel"):
     same: int  # unaffected pods
     leaving_anyway: tuple[str, ...]  # pods that leave without the changes as well
     concerns: tuple[Concern, ...]
+    knows_free: bool = True  # whether all devices and claims could be read
 
     @property
     def is_worse(self) -> bool:
         """Whether some pod is worse off."""
         return any(each.is_worse for each in self.pods)
+
+    @property
+    def free_before(self) -> int | None:
+        """How many devices are free without the changes; None if that is not known."""
+        return sum(each.free_before for each in self.devices) if self.knows_free else None
+
+    @property
+    def free_after(self) -> int | None:
+        """How many devices are free with the changes; None if that is not known."""
+        return sum(each.free_after for each in self.devices) if self.knows_free else None
 
 
 def difference(
@@ -141,7 +153,7 @@ def compare(
     """Return how two clusters differ once both are planned; device usage takes a large part."""
     old, new = make_plan(before.snapshot), make_plan(after.snapshot)
     unknown = tuple(_unknown(old, new))
-    with_devices = with_devices and new.before.unread.knows("ResourceClaim")
+    knows_free = not new.before.unread.hidden(_OF_FREE_DEVICES)
     again = evicted_again(new, context)
     for name in evicted_again(old, context):
         again.pop(name, None)
@@ -154,7 +166,7 @@ def compare(
         if name not in anyway or each.fate is PodFate.DELETED
     }
     pods = tuple(_changes(placements, _placements_of(new), departed, again))
-    had, has = _devices_of(old, new, context) if with_devices else ((), ())
+    had, has = _devices_of(old, new, context) if with_devices and knows_free else ((), ())
     missed = _missing_in(had)
     return Difference(
         pods=pods,
@@ -179,6 +191,7 @@ def compare(
         same=len(placements) - sum(each.before is not None for each in pods),
         leaving_anyway=tuple(anyway),
         concerns=tuple(dict.fromkeys((*old.concerns, *new.concerns, *after.concerns, *unknown))),
+        knows_free=knows_free,
     )
 
 
@@ -194,7 +207,7 @@ def _unknown(old: Plan, new: Plan) -> Iterator[Concern]:
     if hidden := new.before.unread.hidden(("Pod",)):
         fact = f"{why_unread(hidden)}, so what becomes of other pods is not known"
         yield Concern("unknown", fact, remedy_for(hidden))
-    if hidden := new.before.unread.hidden(("ResourceClaim",)):
+    if hidden := new.before.unread.hidden(_OF_FREE_DEVICES):
         fact = f"{why_unread(hidden)}, so which devices are free is not known"
         yield Concern("unknown", fact, remedy_for(hidden))
 
@@ -323,7 +336,7 @@ def difference_tree(found: Difference) -> dict[str, object]:
             "worse": sum(each.is_worse for each in found.pods),
             "different": len(found.pods),
             "same": found.same,
-            "freeBefore": sum(each.free_before for each in found.devices),
-            "freeAfter": sum(each.free_after for each in found.devices),
+            "freeBefore": found.free_before,
+            "freeAfter": found.free_after,
         },
     }
