@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.api.codec import decode_tree
+from moorage.api.core.namespace import ResourceQuota
 from moorage.api.core.pod import Pod
 from moorage.api.gates import Gates
 from moorage.api.resource.v1 import ResourceClaim
@@ -185,6 +187,36 @@ def test_a_pod_that_comes_first_takes_what_gets_free() -> None:
     ours = next(each for each in found.pending if each.pod.metadata.name == "train")
     alone = answer(found, explain(found, ours), CONTEXT)
     assert not any(each.waits_for for each in alone.fixes)
+
+
+def quota(devices: int) -> ResourceQuota:
+    hard = {"gpu.deviceclass.resource.k8s.io/devices": str(devices)}
+    tree = {"metadata": {"name": "few", "namespace": "default"}, "spec": {"hard": hard}}
+    return decode_tree(tree, ResourceQuota).value
+
+
+def test_who_is_waited_for_does_not_depend_on_the_order_of_the_objects() -> None:
+    notes = [held(f"note-{n}", n, by=[f"book-{n}"]) for n in range(2)]
+    books = [running(f"book-{n}", f"note-{n}") for n in range(2)]
+    rest = (*box(2), template(), quota(2), using("gpus"), *books)
+    (text,) = waits(planned(*notes, *rest))
+    assert "then wait until claim note-0 of pod book-0 frees its devices" in text
+    assert waits(planned(*notes[::-1], *rest)) == [text]
+
+
+def test_who_runs_is_waited_for_before_who_has_yet_to_start() -> None:
+    found = planned(
+        *box(2),
+        template(),
+        quota(2),
+        held("note", 0, by=["book"]),
+        running("book", "note"),
+        using("gpus", name="early"),
+        using("gpus"),
+    )
+    assert [each.pod.metadata.name for each in found.placed] == ["early"]
+    (text,) = waits(found)
+    assert "then wait until claim note of pod book frees its devices" in text
 
 
 def test_a_change_that_helps_once_others_have_gone_names_them() -> None:

@@ -43,6 +43,12 @@ class Wait(NamedTuple):
 # --- who may go ---------------------------------------------------------------------------------
 
 
+def held_claims(case: Case) -> list[tuple[ClaimKey, ResourceClaim]]:
+    """Return all claims that have devices, in the order of their names."""
+    found = case.cluster.claims.items()
+    return sorted((each for each in found if each[1].status.allocation), key=lambda each: each[0])
+
+
 def waits_for_claims(case: Case, keys: Iterable[ClaimKey]) -> Iterator[Proposal]:
     """Yield the proposal to wait for those who have the devices of claims."""
     own = {(case.namespace, e.resource_claim_name) for e in case.pod.spec.resource_claims}
@@ -75,8 +81,13 @@ def waits_for_pods(case: Case, pods: Iterable[PodInfo], node: str = "") -> Itera
 
 def _proposal(case: Case, holders: Iterable[Holder | None], node: str = "") -> Iterator[Proposal]:
     able = islice((each for each in holders if each is not None), HOLDERS_MAX)
-    # Nobody loses anything by what is unused, so that comes first.
-    found = tuple(sorted(dict.fromkeys(able), key=lambda each: not each.is_unused))
+    planned = case.around.stage.placed
+
+    def standing(holder: Holder) -> tuple[bool, bool]:
+        # Nobody loses anything by what is unused, and who has not started ends last.
+        return not holder.is_unused, any(name in planned for name in holder.pods)
+
+    found = tuple(sorted(dict.fromkeys(able), key=standing))
     if found:
         yield Proposal(_sentence(case, found, node), FixRank.FREE, holders=found, left=node)
 

@@ -18,7 +18,7 @@ from moorage.claims.pod_claims import group_name
 from moorage.insight.answer.cause_kinds import CauseKind
 from moorage.insight.answer.changes.changed_cluster import put_claim
 from moorage.insight.answer.finding import Case, Finding, Fix, FixRank
-from moorage.insight.answer.holders import wait_fixes, waits_for_claims
+from moorage.insight.answer.holders import held_claims, wait_fixes, waits_for_claims
 from moorage.insight.explain.nodes import NodeProbe
 from moorage.insight.explain.pods import Explanation
 from moorage.insight.explain.report import distance
@@ -140,7 +140,6 @@ def _all_released(case: Case) -> Iterator[bool]:
 
 def _held_by_others(case: Case) -> Iterator[ResourceClaim]:
     own = {entry.resource_claim_name for entry in case.pod.spec.resource_claims}
-    for (namespace, name), claim in case.cluster.claims.items():
-        is_own = namespace == case.namespace and name in own
-        if claim.status.allocation is not None and not is_own:
+    for (namespace, name), claim in held_claims(case):
+        if namespace != case.namespace or name not in own:
             yield claim

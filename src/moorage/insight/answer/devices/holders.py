@@ -9,7 +9,7 @@ from moorage.allocator.ledger import ClaimKey
 from moorage.insight.answer.changes.edits import Edit
 from moorage.insight.answer.devices.shortages import COUNTED_MAX, DeviceCase, Shortage
 from moorage.insight.answer.finding import Finding, FixRank, Proposal
-from moorage.insight.answer.holders import waits_for_claims, with_holders
+from moorage.insight.answer.holders import held_claims, waits_for_claims, with_holders
 from moorage.insight.answer.nodes.replicas import fewer_pods, of_workload
 from moorage.insight.explain.device_rejections import AmountShortage, TooLittle, Unfit
 from moorage.insight.explain.funnel import Nearest
@@ -76,7 +76,7 @@ def _anywhere(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
     names = {str(device) for device in case.chosen(short.details)}
     keys = (
         key
-        for key, claim in case.case.cluster.claims.items()
+        for key, claim in held_claims(case.case)
         if claim.status.allocation is not None
         and any(
             f"{each.driver}/{each.pool}/{each.device}" in names
