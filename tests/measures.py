@@ -51,7 +51,7 @@ PACKAGES = {
     "driver": Size(3_933, 17),
     "drivers": Size(2_425, 13),
     "hardware": Size(2_680, 18),
-    "insight": Size(36_922, 186),
+    "insight": Size(37_040, 186),
     "kit": Size(3_030, 26),
     "library": Size(2_456, 11),
     "node": Size(17_555, 78),

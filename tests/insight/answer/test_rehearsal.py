@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from moorage.insight.answer.answer import answer
 from moorage.insight.answer.changes.edits import Edit, ObjectChange
+from moorage.insight.answer.changes.rehearsal import BEFORE_MAX
 from moorage.insight.answer.finding import Answer, Case, Surroundings
 from moorage.insight.explain.pods import explain
 from moorage.insight.plan.planner import Plan, plan
@@ -33,6 +35,10 @@ def said(found: Plan, name: str = "train") -> Answer:
     return answer(found, case_of(found, name).explanation, CONTEXT)
 
 
+def with_namespace(value: Any, namespace: str) -> Any:
+    return replace(value, metadata=replace(value.metadata, namespace=namespace))
+
+
 def fewer(count: int) -> ObjectChange:
     return ObjectChange("ResourceClaimTemplate", "default", "gpus", (Edit(COUNT, count),))
 
@@ -55,6 +61,53 @@ def test_pods_that_the_change_helps_as_well_come_first() -> None:
     found = planned(node("n1"), gpus("n1", [0, 1]), template(wanting(3)), *pods)
     assert len(found.pending) == 3
     assert case_of(found, "second").rehearsal.node([fewer(1)]) == "n1"
+    assert case_of(found, "train").rehearsal.node([fewer(1)]) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "edit"),
+    [
+        ("DeviceClass", Edit(("spec", "selectors"), [])),
+        ("Node", Edit(LABEL, "a")),
+    ],
+)
+def test_what_is_for_the_whole_cluster_helps_pods_of_other_namespaces_first(
+    kind: str, edit: Edit
+) -> None:
+    nobody = [{"cel": {"expression": "false"}}] if kind == "DeviceClass" else []
+    where: dict[str, Any] = {"nodeSelector": {"zone": "a"}} if kind == "Node" else {}
+    objects = [device_class(selectors=nobody), node("n1"), gpus("n1", [0])]
+    own = [template(wanting()), using("gpus", **where)]
+    theirs = [
+        with_namespace(template(wanting()), "other"),
+        with_namespace(using("gpus", name="first", **where), "other"),
+    ]
+    change = ObjectChange(kind, "", "gpu" if kind == "DeviceClass" else "n1", (edit,))
+    alone = plan(Snapshot.of([*objects, *own]), CONTEXT)
+    assert case_of(alone).rehearsal.node([change]) == "n1"
+    after_others = plan(Snapshot.of([*objects, *theirs, *own]), CONTEXT)
+    assert case_of(after_others).rehearsal.node([change]) is None
+    assert case_of(after_others, "first").rehearsal.node([change]) == "n1"
+    before_others = plan(Snapshot.of([*objects, *own, *theirs]), CONTEXT)
+    assert case_of(before_others).rehearsal.node([change]) == "n1"
+
+
+def test_pods_that_ask_for_another_class_do_not_come_first() -> None:
+    nobody = [{"cel": {"expression": "false"}}]
+    objects = [device_class(selectors=nobody), device_class("other"), node("n1"), gpus("n1", [0])]
+    waiting = [using("two", name=f"other-{number}") for number in range(BEFORE_MAX)]
+    others = [template(wanting(2, device_class="other"), name="two"), *waiting]
+    pods = [using("gpus", name="first"), using("gpus")]
+    found = plan(Snapshot.of([*objects, *others, template(wanting()), *pods]), CONTEXT)
+    change = ObjectChange("DeviceClass", "", "gpu", (Edit(("spec", "selectors"), []),))
+    assert case_of(found, "first").rehearsal.node([change]) == "n1"
+    assert case_of(found).rehearsal.node([change]) is None
+
+
+def test_pods_of_a_higher_priority_come_first() -> None:
+    pods = [using("gpus", name="train"), using("gpus", name="first", priority=10)]
+    found = planned(node("n1"), gpus("n1", [0]), template(wanting(2)), *pods)
+    assert case_of(found, "first").rehearsal.node([fewer(1)]) == "n1"
     assert case_of(found, "train").rehearsal.node([fewer(1)]) is None
 
 

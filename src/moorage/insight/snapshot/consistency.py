@@ -161,12 +161,13 @@ def _with_profile(class_name: str) -> str:
 def _note_classes(
     devices: DeviceClaim, subject: str, world: _Lookup, users: dict[str, list[str]]
 ) -> None:
-    for name in dict.fromkeys(_classes(devices)):
+    for name in dict.fromkeys(classes_of(devices)):
         if name not in world.classes:
             users.setdefault(name, []).append(subject)
 
 
-def _classes(devices: DeviceClaim) -> Iterator[str]:
+def classes_of(devices: DeviceClaim) -> Iterator[str]:
+    """Yield the names of the classes that a claim asks for."""
     for request in devices.requests or ():
         if request.exactly is not None:
             yield request.exactly.device_class_name

@@ -26,7 +26,9 @@ from moorage.api.core.pod import Pod
 from moorage.api.errors import DecodeError
 from moorage.api.resource.v1 import ADMIN_NAMESPACE_LABEL, ResourceClaim
 from moorage.api.scheduling import PodGroup
+from moorage.claims.extended_resources import is_device_resource
 from moorage.claims.pod_claims import controller_of, group_name
+from moorage.claims.pod_resources import pod_requests
 from moorage.insight.answer.changes.changed_cluster import (
     put_affinity,
     put_claim,
@@ -46,6 +48,7 @@ from moorage.insight.messages import full_name
 from moorage.insight.plan.decisions import placed_anywhere
 from moorage.insight.plan.planner import Plan, new_names, plan_completed, standing
 from moorage.insight.snapshot.completion import Completed, complete
+from moorage.insight.snapshot.consistency import classes_of
 from moorage.insight.snapshot.snapshot import Snapshot, key_of
 from moorage.scheduler.group_forest import GROUP, GroupKey
 from moorage.scheduler.pod_groups import Gang, schedule_group, unit_of
@@ -55,8 +58,9 @@ from moorage.validation.registry import before_create
 from moorage.validation.strategy import Context
 
 Objects = dict[tuple[str, str, str], Any]
-# Changes of these may help every pod of a namespace.
-_FOR_ALL: Final = ("ResourceQuota", "Namespace", "Node", "DeviceClass")
+# Changes of these may help every pod: of the namespace, or wherever it is.
+_OF_NAMESPACE: Final = ("ResourceQuota", "Namespace")
+_OF_CLUSTER: Final = ("Node", "DeviceClass")
 QUEUE_MAX: Final = 500  # pods that are tried before, when nothing is changed
 BEFORE_MAX: Final = 8  # pods that are placed before the one that is asked about
 
@@ -131,11 +135,11 @@ class Stage:
         return found
 
     @cached_property
-    def pending(self) -> Mapping[str, Sequence[Pod]]:
-        """The pending pods by namespace, in the order in which they are tried."""
+    def queues(self) -> Mapping[str, Sequence[Pod]]:
+        """The pending pods by namespace, in the order in which they are tried again."""
         found: dict[str, list[Pod]] = {}
-        for each in self.plan.pending:
-            found.setdefault(each.pod.metadata.namespace, []).append(each.pod)
+        for each in self.queue:
+            found.setdefault(each.metadata.namespace, []).append(each)
         return found
 
 
@@ -316,13 +320,15 @@ class Rehearsal:
         Before it come pending pods that use a changed object.
         """
         pod = self._pod
-        others = self._stage.pending.get(pod.metadata.namespace, ())
+        others = self._stage.queues.get(pod.metadata.namespace, ())
         changed = self._changed_pod(pod, objects)
         group = None if changed is None else self._group_of(changed, objects)
         if group is not None:
             known = others if any(each is pod for each in others) else (*others, pod)
             root = self._root_of(pod, objects)
             return [each for each in known if each is pod or self._root_of(each, objects) == root]
+        if any(kind in _OF_CLUSTER for kind, _, _ in objects):
+            others = self._stage.queue  # of all namespaces
         found: list[Pod] = []
         for each in others:
             if each is pod or len(found) == BEFORE_MAX:
@@ -353,7 +359,10 @@ class Rehearsal:
 
     def _uses(self, pod: Pod, objects: Objects) -> bool:
         """Return whether a changed object matters for a pod."""
-        if any(kind in _FOR_ALL for kind, _, _ in objects):
+        kinds = {kind for kind, _, _ in objects}
+        if "Node" in kinds or kinds.intersection(_OF_NAMESPACE):
+            return True
+        if "DeviceClass" in kinds and self._asks_for_class(pod, objects):
             return True
         namespace, source = pod.metadata.namespace, self._stage.sources.of_pod(pod)
         if source is not None and key_of(source.value) in objects:
@@ -363,6 +372,22 @@ class Rehearsal:
             or ("ResourceClaim", namespace, entry.resource_claim_name) in objects
             for entry in pod.spec.resource_claims
         )
+
+    def _asks_for_class(self, pod: Pod, objects: Objects) -> bool:
+        """Return whether a pod asks for devices of a changed class, as far as that is written."""
+        if any(map(is_device_resource, pod_requests(pod))):
+            return True  # Which class serves an extended resource may be what changes.
+        namespace, find = pod.metadata.namespace, self._stage.sources.find
+        for entry in pod.spec.resource_claims:
+            template, name = entry.resource_claim_template_name, entry.resource_claim_name
+            kind = "ResourceClaimTemplate" if template else "ResourceClaim"
+            written = find(kind, namespace, template or name or "")
+            if written is None:
+                continue
+            spec = written.spec.spec if template else written.spec
+            if any(("DeviceClass", "", each) in objects for each in classes_of(spec.devices)):
+                return True
+        return False
 
     def _changed_pod(self, pod: Pod, objects: Objects) -> Pod | None:
         """Return a pod as its changed source makes it."""
@@ -378,8 +403,22 @@ class Rehearsal:
 
     def _completed(self, pods: Sequence[Pod], objects: Objects, undo: ExitStack) -> Snapshot | None:
         """Return the pods with their claims, made anew from templates; None if a quota refuses."""
-        namespace, plan = self._pod.metadata.namespace, self._stage.plan
-        here = self._stage.here(namespace)
+        own, claims, made = full_name(self._pod), list[ResourceClaim](), dict[str, Pod]()
+        for namespace in dict.fromkeys(each.metadata.namespace for each in pods):
+            here = [each for each in pods if each.metadata.namespace == namespace]
+            kept = self._kept_claims(namespace, here, undo)
+            completed = self._completed_here(namespace, here, kept, objects)
+            if own in completed.over_quota:
+                return None
+            known = {id(claim) for claim in kept}
+            claims += (each for each in completed.snapshot.claims if id(each) not in known)
+            made |= {full_name(each): each for each in completed.snapshot.pods}
+        return Snapshot(claims=tuple(claims), pods=tuple(made[full_name(each)] for each in pods))
+
+    def _kept_claims(
+        self, namespace: str, pods: Sequence[Pod], undo: ExitStack
+    ) -> list[ResourceClaim]:
+        """Remove the claims that were made for pods; return the others of the namespace."""
         owners = {each.metadata.uid for each in pods}
         kept: list[ResourceClaim] = []
         for claim in self._stage.claims.get(namespace, ()):
@@ -388,6 +427,13 @@ class Rehearsal:
                 remove_claim(self._cluster, claim, undo)
             else:
                 kept.append(claim)
+        return kept
+
+    def _completed_here(
+        self, namespace: str, pods: Sequence[Pod], kept: list[ResourceClaim], objects: Objects
+    ) -> Completed:
+        """Return pods of a namespace with new claims, as its quotas and changed objects say."""
+        here, plan = self._stage.here(namespace), self._stage.plan
         bare = [replace(p, status=replace(p.status, resource_claim_statuses=None)) for p in pods]
         named = {full_name(each) for each in pods}
         beside = [p for p in here.pods if full_name(p) not in named] if here.quotas else []
@@ -402,13 +448,7 @@ class Rehearsal:
             claims=tuple(kept),
         ).with_objects(each for each in objects.values() if not isinstance(each, Pod))
         snapshot = replace(snapshot, pods=(*beside, *bare), controllers=())
-        completed = complete(snapshot, self._context)
-        if full_name(self._pod) in completed.over_quota:
-            return None
-        known = {id(claim) for claim in kept}
-        new = tuple(each for each in completed.snapshot.claims if id(each) not in known)
-        made = completed.snapshot.pods[len(beside) :]
-        return Snapshot(claims=new, pods=made)
+        return complete(snapshot, self._context)
 
     def _placed(self, pods: Sequence[Pod], objects: Objects, undo: ExitStack) -> str | None:
         """Return the node of the last pod, once those before it have theirs."""
