@@ -12,4 +12,7 @@ live_source      a running cluster
 changes          changes to a cluster, written as text
 errors           the tree of errors
 scheduler_file   the file with a KubeSchedulerConfiguration
+collection       the objects of sources, with their source text
+validation       whole sources validated, for the command and the library
+linting          what `lint` looks at, and what it found, as JSON
 """
