@@ -19,7 +19,7 @@ def test_all_profiles_are_listed() -> None:
     names = Catalogue().names
     assert profiles("-o", "name").output.split() == [f"profile/{name}" for name in names]
     table = profiles().output.splitlines()
-    assert table[0].split() == ["NAME", "MACHINES", "SOCKETS", "NUMA", "DEVICES", "BOARD"]
+    assert table[0].split() == ["NAME", "MACHINES", "SOCKETS", "NUMA", "PCI", "DEVICES", "BOARD"]
     assert [line.split()[0] for line in table[1:]] == names
     assert "mi300x" in profiles("-o", "wide").output
     assert [each["name"] for each in json.loads(profiles("-o", "json").output)] == names

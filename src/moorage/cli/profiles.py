@@ -104,7 +104,7 @@ def _print_all(profiles: list[Profile], output: str) -> None:
 
 
 def _print_profiles(profiles: list[Profile], *, is_wide: bool) -> None:
-    header = ("NAME", "MACHINES", "SOCKETS", "NUMA", "DEVICES", "BOARD")
+    header = ("NAME", "MACHINES", "SOCKETS", "NUMA", "PCI DEVICES", "BOARD")
     wide = ("ALIASES", "SUMMARY") if is_wide else ()
     rows = [_profile_row(profile, is_wide=is_wide) for profile in profiles]
     for line in aligned([header + wide, *rows]):
