@@ -7,12 +7,15 @@ import gzip
 import urllib.request
 from collections.abc import Awaitable, Callable
 from http.cookiejar import CookieJar
-from typing import Any
+from typing import Any, cast
 from urllib.error import HTTPError
 
 import msgspec
 import pytest
 
+from moorage.apiserver.http.messages import Request, Response
+from moorage.kit.checkpoints import checkpoint
+from moorage.web.asking import Asking
 from moorage.web.local_server import link, listening_page
 from moorage.web.page import EVERYTHING, Page
 from tests.web.fleets import NOW, SMALL, feed_of, waiting
@@ -82,3 +85,35 @@ def test_events_arrive_and_end_with_the_server() -> None:
         writer.close()
 
     served(scenario, is_live=True)
+
+
+class Endless:
+    """A page whose questions end with their askers."""
+
+    def __init__(self) -> None:
+        self.asking, self.asked = Asking(deadline_s=60), asyncio.Event()
+
+    async def answer(self, request: Request, _: Callable[[], Awaitable[None]]) -> Response:
+        self.asked.set()
+        await self.asking.answer("you", self._think, request.gone)
+        raise AssertionError("It has no end.")
+
+    def _think(self) -> None:
+        while True:
+            checkpoint()
+
+
+def test_a_question_ends_when_its_client_hangs_up() -> None:
+    async def run() -> None:
+        page = Endless()
+        async with asyncio.timeout(30), listening_page(cast("Page[str]", page)) as url:
+            _, writer = await asyncio.open_connection("127.0.0.1", int(url.rsplit(":", 1)[1]))
+            writer.write(b"POST /ui/what-if HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
+            await page.asked.wait()
+            assert page.asking.busy
+            writer.close()
+            while page.asking.busy:
+                await asyncio.sleep(0)
+        page.asking.close()
+
+    asyncio.run(run())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -24,6 +25,7 @@ from moorage.apiserver.http.messages import StreamingResponse
 from moorage.insight.errors import ChangeTextError
 from moorage.insight.history import Change, History
 from moorage.insight.whatif.change_words import Additions, ChangeWords
+from moorage.kit.checkpoints import Unwanted, checkpoint, ending_when
 from moorage.web.asking import Asking
 from moorage.web.door import UserRights
 from moorage.web.errors import BusyError, DeadlineError, UnusableError
@@ -80,6 +82,64 @@ def test_a_question_whose_turn_does_not_come_is_never_asked() -> None:
         asking.close()
 
     asyncio.run(run())
+
+
+def test_a_question_that_nobody_waits_for_ends() -> None:
+    """The question ends by itself, for it never returns: at the deadline, or with its asker."""
+
+    def endless() -> None:
+        while True:
+            checkpoint()
+
+    async def gone() -> None:
+        await asyncio.sleep(0)
+
+    async def run() -> None:
+        late, patient = Asking(deadline_s=0.01), Asking(deadline_s=60)
+        with pytest.raises(DeadlineError, match="No answer within"):
+            await late.answer("ann", endless)
+        with pytest.raises(DeadlineError, match="The client is gone"):
+            await patient.answer("ann", endless, gone)
+        cancelled = asyncio.create_task(patient.answer("bob", endless))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        async with asyncio.timeout(60):
+            while late.busy or patient.busy:
+                await asyncio.sleep(0)
+        assert cancelled.cancelled()
+        late.close()
+        patient.close()
+
+    asyncio.run(run())
+
+
+class After(threading.Event):
+    """An event that is set once somebody has looked at it so often."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self.left = looks
+
+    def is_set(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("question", ["add-profile example-gpu", "remove-node n1"])
+def test_an_abandoned_question_changes_no_later_answer(question: str) -> None:
+    objects = [*SMALL, *machine("n3", 4)]
+    expected = what_if_answer(moment_of(objects), [question])
+    moment = moment_of(objects)
+    looks, ended = 0, 0
+    while True:
+        try:
+            with ending_when(After(looks)):
+                assert what_if_answer(moment, [question]) == expected
+            break
+        except Unwanted:
+            looks, ended = looks + 1, ended + 1
+    assert ended > len(objects)
+    assert what_if_answer(moment, [question]) == expected
 
 
 # --- expressions that are much work -----------------------------------------------------------

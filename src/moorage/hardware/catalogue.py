@@ -23,6 +23,7 @@ from moorage.hardware.errors import ProfileError
 from moorage.hardware.machine import Machine, device_classes, node_of, slices_of
 from moorage.hardware.profile_files import ProfileFolder
 from moorage.hardware.sysfs import sysfs_tree
+from moorage.kit.checkpoints import checkpoint
 
 MACHINES_MAX = 10_000
 _PROFILE_COUNT = re.compile(r"(?P<name>[^=]*?)(?:=(?P<count>.*)|x(?P<times>[0-9]+))", re.DOTALL)
@@ -125,6 +126,7 @@ class Catalogue:
         slices: list[ResourceSlice] = []
         first = wanted.first_free(taken)
         for index, name in enumerate(wanted.names_from(first), first):
+            checkpoint()
             nodes.append(node_of(wanted.profile, name, _unit_labels(wanted.profile, index)))
             machine = Machine(wanted.profile, name, tree, NumaNodeForm(form))
             for driver, sheets in DRIVERS.items():

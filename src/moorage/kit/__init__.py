@@ -3,6 +3,7 @@
 clock            time as an argument: the real clock, one for tests, and simulated time
 backoff          delays that grow with each failure
 cron_schedule    cron schedules, evaluated in time zones
+checkpoints      work in threads that ends once nobody waits for it
 cancellation     whether a task was cancelled, or only a call that it waits for
 workqueue        keys to reconcile: deduplicated, one worker per key, retried with backoff
 bulkhead         what fails is set aside, named once and counted; tasks that are begun again

@@ -6,6 +6,7 @@ instance, nobody asks for tolerations.
 
 from __future__ import annotations
 
+from moorage.kit.checkpoints import checkpoint
 from moorage.scheduler.framework import DYNAMIC_RESOURCES, FILTER, RankingWork, Unschedulable
 from moorage.scheduler.node_info import NodeInfo
 from moorage.scheduler.node_snapshot import NodeSnapshot
@@ -79,6 +80,7 @@ class KindPlugins:
 
     def answer(self, claims: FilterClaims, info: NodeInfo) -> NodeAllocation | Unschedulable:
         """Return what a node allocates to the claims, or which filter rejects it from here on."""
+        checkpoint()
         self._work.nodes_asked += 1
         times = self._work.times
         if times is None or claims is no_claims:

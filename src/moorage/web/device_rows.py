@@ -22,6 +22,7 @@ from moorage.insight.devices.node_selection import only_node
 from moorage.insight.messages import natural_order
 from moorage.insight.topology.builder import completed_locations
 from moorage.insight.topology.model import MachineLocation, location_of, part_of
+from moorage.kit.checkpoints import checkpoint
 from moorage.web.columns import Column, Rows, Strings
 from moorage.web.partitions import Partition, partitions_of
 
@@ -191,6 +192,7 @@ class DeviceRows:
     def _set_states(self, usages: Sequence[DeviceUsage], claim_row: ClaimRow) -> None:
         columns, partitions = self.devices, partitions_of(usages)
         for usage in usages:
+            checkpoint()
             row = self._device_rows[usage.id]
             shares = _shares(usage)
             partition = partitions.get(usage.id, Partition())
@@ -245,6 +247,7 @@ def _places(shown: Mapping[DeviceName, DeviceUsage]) -> dict[DeviceName, DeviceP
     """Return the places of all devices; devices of one node complete each other's facts."""
     of_node: dict[str, list[DeviceName]] = {}
     for device, usage in shown.items():
+        checkpoint()
         of_node.setdefault(_node_of(usage), []).append(device)
     return dict(_placed(of_node, shown))
 
@@ -253,6 +256,7 @@ def _placed(
     of_node: Mapping[str, Sequence[DeviceName]], shown: Mapping[DeviceName, DeviceUsage]
 ) -> Iterator[tuple[DeviceName, DevicePlace]]:
     for node, devices in of_node.items():
+        checkpoint()
         found = [location_of(shown[each].device, each.driver) for each in devices]
         locations = completed_locations(found) if node else found
         for device, location in zip(devices, locations, strict=True):

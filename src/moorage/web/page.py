@@ -175,7 +175,7 @@ class Page(Generic[U]):
                     f"{name} reads {listed(missing)} of the whole cluster: ask an administrator "
                     "for the right to list them."
                 )
-            return await self._ask(question, await self.views.get(rights), user)
+            return await self._ask(question, request, await self.views.get(rights), user)
         if request.method not in ("GET", "HEAD"):
             raise MethodError(f"Use GET for {name[:40]}.")
         return await self._get(name, request, await self.views.get(rights), user, rights)
@@ -251,16 +251,16 @@ class Page(Generic[U]):
         asked = partial(object_answer, moment, kind, namespace, name, events)
         return await self._asking.answer(asker, asked)
 
-    async def _ask(self, question: AnyQuestion, view: View, user: U) -> Response:
+    async def _ask(self, question: AnyQuestion, request: Request, view: View, user: U) -> Response:
         at = str(question.at)
         asker = self._access.name_of(user)
         moment = await self._moment(view, at, user)
         try:
-            answer = await self._asking.answer(asker, partial(question, moment))
+            answer = await self._asking.answer(asker, partial(question, moment), request.gone)
         except NotFoundError:  # It may be new.
             if at or (fresh := await view.moment(is_fresh=True)) is moment:
                 raise
-            answer = await self._asking.answer(asker, partial(question, fresh))
+            answer = await self._asking.answer(asker, partial(question, fresh), request.gone)
         return Response(Body.plain_of(answer), 200, JSON, NO_STORE)
 
     async def _moment(self, view: View, at: str, user: U) -> ShownMoment:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from moorage.allocator.rules.consumption import CounterKey, amounts_of
 from moorage.api.tolerations import DeviceName
 from moorage.insight.devices import DeviceState, DeviceUsage
+from moorage.kit.checkpoints import checkpoint
 
 Amounts = Counter[CounterKey]  # in units of 1e-9
 _ONE = 10**9
@@ -30,10 +31,12 @@ def partitions_of(usages: Iterable[DeviceUsage]) -> dict[DeviceName, Partition]:
     """Return the partitions and the whole devices of some pools."""
     by_set: dict[tuple[str, str, str], list[DeviceUsage]] = {}
     for usage in usages:
+        checkpoint()
         for name in {each.counter_set for each in usage.device.consumes_counters}:
             by_set.setdefault((usage.id.driver, usage.id.pool, name), []).append(usage)
     found: dict[DeviceName, Partition] = {}
     for together in by_set.values():
+        checkpoint()
         for device, partition in _family(together):
             found.setdefault(device, partition)
     return found

@@ -15,6 +15,7 @@ from moorage.api.resource.v1 import ResourceClaim
 from moorage.insight.devices.model import ClaimId
 from moorage.insight.snapshot.snapshot import FIELDS, Snapshot, key_of
 from moorage.insight.snapshot.unread import NOTHING_UNREAD, Unread
+from moorage.kit.checkpoints import checkpoint
 from moorage.validation.strategy import Context
 from moorage.web.columns import Strings
 from moorage.web.device_rows import DeviceRows
@@ -116,6 +117,7 @@ class Scene:
                 self._usages.note(self._objects.pop(key), None)
                 changed[key] = None
         for value in written:
+            checkpoint()
             if type(value) in FIELDS:
                 key = key_of(value)
                 self._usages.note(self._objects.get(key), value)

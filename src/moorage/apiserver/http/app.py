@@ -14,7 +14,7 @@ from collections.abc import (
     MutableMapping,
 )
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
@@ -112,7 +112,9 @@ class Application:
         try:
             with self.deadlines.begin():
                 body = await self._body(request, receive)
-                return await self.handler.handle(replace(request, body=body))
+                return await self.handler.handle(
+                    replace(request, body=body, gone=partial(_gone, receive))
+                )
         except TimeoutError:
             return error_response(timed_out(), request)
         except StatusError as error:

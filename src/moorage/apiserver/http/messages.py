@@ -40,6 +40,7 @@ class Request(Struct, frozen=True):
     all_headers: tuple[tuple[str, str], ...] = ()  # with repeated headers
     uri: str = ""  # the path and the query as sent
     client: str = ""  # the address of the client
+    gone: Callable[[], Awaitable[None]] | None = None  # returns when the client has gone
 
     @property
     def accept(self) -> str:

@@ -28,6 +28,7 @@ from moorage.insight.devices.model import (
 )
 from moorage.insight.devices.node_selection import NodeIndex, NodeSelection, node_selection_of
 from moorage.insight.snapshot.unread import NOTHING_UNREAD, Unread, why_unread
+from moorage.kit.checkpoints import checkpoint
 
 HolderIndex = Mapping[DeviceName, list[Holder]]
 # Permanent obstacles of a device, as text.
@@ -81,6 +82,7 @@ class DeviceUsages:
         absence = UnseenDevices(slices, judged, self.nodes, self.features)
         shortages: dict[int, CounterShortages] = {}
         for slice_ in slices:
+            checkpoint()
             added = self._rules.taints(slice_)
             for place, device in enumerate(slice_.spec.devices or ()):
                 judgement = judged.devices.get((slice_.metadata.name, place))

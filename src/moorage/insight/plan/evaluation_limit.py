@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from moorage.cel.lang.metering import Meter
+from moorage.kit.checkpoints import checkpoint
 from moorage.scheduler.cluster import Cluster
 
 EACH_S = 10.0  # like Kubernetes' filter timeout
@@ -60,6 +61,7 @@ class EvaluationLimit:
 
     def interrupt(self) -> str | None:
         """Return why evaluations must end, or None."""
+        checkpoint()
         taken_s = self._taken_s()
         if taken_s > self._all_s:
             return f"{TIMED_OUT}: {TOOK_LONG} {self._all_s:g} s for all pods"

@@ -29,6 +29,7 @@ from moorage.insight.plan.unknown import assumption, is_undecided, undecided
 from moorage.insight.snapshot.completion import Completed, complete
 from moorage.insight.snapshot.snapshot import Snapshot
 from moorage.insight.snapshot.stand_ins import Unused, stands_for
+from moorage.kit.checkpoints import checkpoint
 from moorage.scheduler.cluster import Cluster
 from moorage.scheduler.diagnosis import FitDiagnosis
 from moorage.scheduler.features import Features
@@ -245,6 +246,7 @@ def _cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
     for namespace in snapshot.namespaces:
         cluster.snapshot.put_namespace(namespace.metadata.name, namespace.metadata.labels)
     for node in snapshot.nodes:
+        checkpoint()
         cluster.put_node(node)
     cluster.volumes.is_followed = cluster.volumes.makes_claims = True
     for kind in (snapshot.storage_classes, snapshot.volumes, snapshot.volume_claims):
@@ -255,8 +257,10 @@ def _cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
     for rule in snapshot.taint_rules:
         cluster.put_taint_rule(rule)
     for slice_ in snapshot.slices:
+        checkpoint()
         cluster.put_slice(slice_)
     for claim in snapshot.claims:
+        checkpoint()
         cluster.put_claim(claim)
     for composite in snapshot.composite_groups:
         cluster.put_group(composite)
@@ -267,6 +271,7 @@ def _cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
     for budget in snapshot.budgets:
         cluster.disruption_budgets.put(budget)
     for pod in snapshot.pods:
+        checkpoint()
         cluster.put_pod(pod)
     return cluster
 
@@ -372,6 +377,7 @@ class _Planner:
         self._progress(len(self._results), self._total)
 
     def _decided(self, pod: Pod) -> Result:
+        checkpoint()
         known = self._refusals.like(pod)
         if known is not None:
             return known

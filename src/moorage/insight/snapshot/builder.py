@@ -51,6 +51,7 @@ from moorage.insight.snapshot.written_objects import (
     WrittenDocument,
     names_in,
 )
+from moorage.kit.checkpoints import checkpoint
 from moorage.validation.errors import ErrorType
 from moorage.validation.manifests import Finding, ManifestValidator, Severity, Verdict
 from moorage.validation.registry import GENERATED_SUFFIX, defaulted_hub, strategy_for
@@ -306,6 +307,7 @@ class SnapshotBuilder:
         self._add_hub(value, place)
 
     def _add_hub(self, value: Any, place: str) -> None:
+        checkpoint()
         kind = CATALOGUE.find(value.api_version, value.kind)
         for gate in strategy_for(kind).disabled_gates(value, None, self._context):
             self._dropped[kind.name, gate] += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from moorage.kit.checkpoints import checkpoint
 from moorage.web.columns import Column, Strings
 from moorage.web.fleet import TABLES, Delta, Fleet, delta
 
@@ -69,6 +70,7 @@ def _over(before: Fleet, after: Fleet) -> tuple[Fleet, list[int]]:
     rows: dict[str, list[int]] = {}  # rows of the second fleet, in the first
     tables: dict[str, dict[str, Column]] = {}
     for name in ORDER:
+        checkpoint()
         moved = {
             column: _moved(values, name, column, numbers, rows)
             for column, values in after.tables[name].items()

@@ -26,6 +26,7 @@ from moorage.insight.plan.evaluation_limit import EvaluationLimit
 from moorage.insight.plan.planner import Plan, plan_completed
 from moorage.insight.snapshot.completion import Completed, complete
 from moorage.insight.snapshot.snapshot import Snapshot, Spreader, key_of
+from moorage.kit.checkpoints import Unwanted, checkpoint
 from moorage.scheduler.cluster import Cluster
 from moorage.validation.strategy import Context
 
@@ -53,6 +54,9 @@ class KeptCluster:
             has_turn = self._lock.acquire(timeout=wait_s)
             try:
                 yield has_turn
+            except Unwanted:
+                self._cluster = None  # which may have seen a part of its changes
+                raise
             finally:
                 if has_turn:
                     self._lock.release()
@@ -109,8 +113,10 @@ class KeptCluster:
         if any(isinstance(each, RuntimeClass) for each in (*gone, *(new for _, new in changed))):
             return False
         for value in gone:
+            checkpoint()
             _remove(cluster, value)
         for old, new in changed:
+            checkpoint()
             if isinstance(old, Pod | PodDisruptionBudget | PodGroup | CompositePodGroup | Spreader):
                 _remove(cluster, old)
             _put(cluster, new)

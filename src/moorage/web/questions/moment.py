@@ -17,6 +17,7 @@ from moorage.insight.plan.evaluation_limit import EvaluationLimit
 from moorage.insight.plan.planner import Plan, Progress, plan, unwatched
 from moorage.insight.snapshot.snapshot import Snapshot, key_of
 from moorage.insight.whatif import ChangedCluster, apply
+from moorage.kit.checkpoints import checkpoint
 from moorage.kit.lru import LRU
 from moorage.validation.strategy import Context
 from moorage.web.columns import Column
@@ -119,7 +120,9 @@ class ShownMoment:
     def placed_in(self, snapshot: Snapshot) -> Plan:
         """Return the plan of a snapshot much like this one; its cluster is not to be used."""
         with self._kept.mine(WAIT_S) as kept:
-            return kept.placed(snapshot, self.context)
+            found = kept.placed(snapshot, self.context)
+            kept.plan(self.snapshot, self.context)  # so that nothing that was asked for is kept
+            return found
 
     def column(self, marks: Iterable[tuple[Iterable[PublishedDevice], int]]) -> Column:
         """Return a column over the devices of the fleet, with 0 for unmarked devices."""
@@ -140,7 +143,12 @@ def bounded_plan(snapshot: Snapshot, context: Context, progress: Progress = unwa
 def ends_after(seconds: float) -> Interrupt:
     """Return what ends evaluations so many seconds from now."""
     end_s = time.monotonic() + seconds
-    return lambda: f"it takes more than {seconds:g} s" if time.monotonic() > end_s else None
+
+    def interrupt() -> str | None:
+        checkpoint()
+        return f"it takes more than {seconds:g} s" if time.monotonic() > end_s else None
+
+    return interrupt
 
 
 def _are_same(before: Sequence[object], after: Sequence[object]) -> bool:
