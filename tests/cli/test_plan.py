@@ -170,6 +170,15 @@ def test_of_a_file_that_cannot_be_read_nothing_is_said() -> None:
     assert result.output == "error: nowhere.yaml: no such file or directory\n"
 
 
+def test_an_address_is_not_taken_for_a_file() -> None:
+    result = CliRunner().invoke(command, ["-f", "https://example.com/pods.yaml"])
+    assert result.exit_code == 3
+    assert result.output == (
+        "error: https://example.com/pods.yaml: addresses are not fetched: "
+        "curl -sL ADDRESS | moor … -f - reads one\n"
+    )
+
+
 def test_without_nodes_that_is_what_is_said() -> None:
     result = plan(text=POD)
     assert result.exit_code == 1

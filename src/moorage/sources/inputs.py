@@ -283,10 +283,16 @@ def find_sources(names: Iterable[str], *, recursive: bool) -> Iterator[InputSour
             elif path.exists():
                 yield InputSource(name, path)
             else:
-                raise UnreadableError(f"{name}: no such file or directory")
+                raise UnreadableError(f"{name}: {_absence(name)}")
         except OSError as error:  # an unreadable directory, or a name that is too long
             fact = error.strerror or error
             raise UnreadableError(f"{name[:NAME_SHOWN_MAX]}: {fact}") from None
+
+
+def _absence(name: str) -> str:
+    if name.startswith(("http://", "https://")):  # kubectl fetches these
+        return "addresses are not fetched: curl -sL ADDRESS | moor … -f - reads one"
+    return "no such file or directory"
 
 
 def _directory(folder: Path, *, recursive: bool) -> Iterator[InputSource]:
