@@ -183,6 +183,7 @@ def test_a_claim_that_no_pod_has_is_wanted_itself_and_a_template_is_not() -> Non
             "name what should fit, KIND/NAME: there is no pod or claim\n",
         ),
         (["deployment/trian"], DEPLOYMENT, "did you mean default/train?"),
+        (["pod/train-1"], DEPLOYMENT, "no Pod default/train-1; did you mean deployment/train?"),
         (["daemonset/agent"], DAEMONS, "has one pod on each node"),
         (["podgroup/x"], POD, "not of groups"),
         (["--max", "0"], POD, "Invalid value for '--max'"),

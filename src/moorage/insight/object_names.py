@@ -128,6 +128,11 @@ def find_subject(everything: Snapshot, text: str, *, namespace: str) -> Subject:
     for each in _subjects(everything):
         if each.kind == wanted.kind and full_name(each) == f"{wanted.namespace}/{wanted.name}":
             return each
+    for controller in everything.controllers:
+        made = f"{full_name(controller)}-"  # as plans name pods that a controller would create
+        if wanted.kind == "Pod" and f"{wanted.namespace}/{wanted.name}".startswith(made):
+            meant = f"{controller.kind.lower()}/{controller.metadata.name}"
+            raise UnknownObjectError(f"there is no {wanted}; did you mean {meant}?")
     raise no_such(wanted, everything)
 
 
