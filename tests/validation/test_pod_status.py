@@ -115,6 +115,16 @@ def test_statuses_that_are_wrong_are_refused(spec: Tree, status: Tree, expected:
     assert status_of(pod(spec, status), old) == expected
 
 
+def test_devices_of_extended_resources_may_be_resources_of_the_node() -> None:
+    mapped = {"resourceClaimName": "special", "mapping": [{"name": "cpu", "quantity": "2"}]}
+    extended = {"resourceClaimName": "special", "requestMappings": [MAPPING]}
+    status = {
+        "nodeAllocatableResourceClaimStatuses": [mapped],
+        "extendedResourceClaimStatus": extended,
+    }
+    assert status_of(pod(EXTENDED, status), pod(EXTENDED)) == []
+
+
 ALLOCATABLE = "status.nodeAllocatableResourceClaimStatuses[0]"
 
 

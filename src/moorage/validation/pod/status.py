@@ -188,6 +188,8 @@ def _validate_mapping_is_new(
 def _validate_node_allocatable(status: PodStatus, spec: PodSpec, path: Path) -> ErrorList:
     known = {claim.resource_claim_name for claim in spec.resource_claims}
     known |= {claim.resource_claim_name for claim in status.resource_claim_statuses or ()}
+    if status.extended_resource_claim_status is not None:
+        known.add(status.extended_resource_claim_status.resource_claim_name)
     found: ErrorList = []
     for position, entry in enumerate(status.node_allocatable_resource_claim_statuses or ()):
         place = path.index(position)
