@@ -107,6 +107,13 @@ def test_a_compile_error_has_a_caret_and_status_1() -> None:
     )
 
 
+@pytest.mark.parametrize("expression", ["", "  "])
+def test_an_empty_expression_is_a_usage_error(expression: str) -> None:
+    result = cel(expression)
+    assert result.exit_code == 2
+    assert result.stderr.endswith("Error: EXPR is empty: 'true' selects every device\n")
+
+
 @pytest.mark.parametrize(
     "expression", ["device == 1", "device.foo()", "size(device)", "device.attr(", "!device"]
 )

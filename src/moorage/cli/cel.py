@@ -87,6 +87,8 @@ def command(sources: Sources, expression: str, derived: bool, show_all: bool, ou
     if any("\ud800" <= character <= "\udfff" for character in expression):
         # Python represents bytes that are not UTF-8 as surrogates.
         raise click.UsageError("EXPR is not valid UTF-8")
+    if not expression.strip():  # Of a shell variable that is not set, for example.
+        raise click.UsageError("EXPR is empty: 'true' selects every device")
     extensions = sources.context.extensions
     compiler = compiler_for(sources.context.gates, extensions=extensions)
     evaluator = evaluator_of(expression, compiler, derived=derived)
