@@ -25,11 +25,12 @@ from moorage.scheduler.live.metrics import resource_families
 from reference.markdown import MADE, page_of, table_of
 
 OURS = "moorage_"
+OF_KEPS = {"resourceclaim_controller_resource_claims": "KEP-5004"}  # with labels of their own
 
 _INTRODUCTION = """\
 Every program exports its metrics in the text format of Prometheus. Names that begin with
 `moorage_` are Moorage's own. All others are Kubernetes', with the types, labels and buckets of
-Kubernetes 1.37; names in brackets are those of the KEPs, for the same numbers.
+Kubernetes 1.37, or those of a KEP; names in brackets are those of the KEPs, for the same numbers.
 
 - Numbers are exact: integers are written in full, others with the fewest digits that read back
   as the same number.
@@ -88,7 +89,8 @@ def metrics_page() -> str:
 def _row(family: Family) -> tuple[str, ...]:
     name = " ".join((f"`{family.name}`", *(f"(`{alias}`)" for alias in family.aliases)))
     labels = ", ".join(f"`{label}`" for label in family.labels)
-    whose = "Moorage" if family.name.startswith(OURS) else "Kubernetes"
+    shipped = "Moorage" if family.name.startswith(OURS) else "Kubernetes"
+    whose = OF_KEPS.get(family.name, shipped)
     return name, family.type, labels, family.text, whose
 
 

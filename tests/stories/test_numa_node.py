@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from pathlib import Path
 
 import pytest
 
@@ -62,23 +61,20 @@ def test_a_pcie_root_does_not_bring_them_together() -> None:
     assert "gpu: pci0001:00 on gpu-0 gpu-1 gpu-2 1 more; nic: pci0001:3e on" in text
 
 
-def test_lists_fail_closed_where_the_feature_is_off() -> None:
-    options = (*story("numa-node", "quadrants"), *LISTS)
-    result = run("plan", *options, "--feature-gates", "DRAListTypeAttributes=false")
+OFF = ("--feature-gates", "DRAListTypeAttributes=false")
+
+
+def test_lists_are_not_published_where_the_feature_is_off() -> None:
+    result = run("plan", *story("numa-node", "quadrants"), *LISTS, *OFF)
+    assert result.exit_code == 2
+    remedy = "use --numa-node scalar, or --feature-gates DRAListTypeAttributes=true"
+    assert remedy in " ".join(result.stderr.split())
+
+
+def test_slices_whose_lists_are_dropped_are_refused(tmp_path: Path) -> None:
+    """The lists are dropped, and an attribute without a value is invalid."""
+    assert run("profiles", "r7725", "--numa-node", "list", "--write", str(tmp_path)).exit_code == 0
+    result = run("devices", "--on", str(tmp_path), *OFF)
     assert result.exit_code == 1
-    assert "claim/across-quadrants   <none>" in result.stdout
-
-
-def test_where_the_feature_is_off_no_attribute_is_left_without_a_value() -> None:
-    off = ("--feature-gates", "DRAListTypeAttributes=false", "-o", "json")
-
-    def attributes_of(*options: str) -> dict[str, Any]:
-        devices = json.loads(run("devices", *options, *off).stdout)["devices"]
-        gpu: dict[str, Any] = next(d for d in devices if d["driver"] == "gpu.nvidia.com")
-        found: dict[str, Any] = gpu["attributes"]
-        return found
-
-    scalars = attributes_of(*BOARD)
-    assert attributes_of(*LISTS) == {
-        name: value for name, value in scalars.items() if not name.endswith("numaNode")
-    }
+    assert 'numaNode]: Invalid value: "": must specify one of' in result.stderr
+    assert "fields of DRAListTypeAttributes are dropped" in result.stderr

@@ -470,7 +470,7 @@ def test_viewer_with_less_rights_is_told_what_that_means(open_page: Open) -> Non
     try:
         page = open_page(server.url)
         note = page.get_by_text("You see a part of the cluster")
-        expect(note).to_contain_text("devices that others hold look free")
+        expect(note).to_contain_text("which devices others hold is not known")
         note.click()
         expect(page.get_by_text("pods, resourceclaims")).to_be_visible()
         page.get_by_role("button", name=re.compile("wait-1")).click()
