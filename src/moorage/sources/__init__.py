@@ -9,13 +9,7 @@ linting          what is linted, and what was found
 large_files      large JSON files, whose text stays in the file
 recordings       recordings of clusters, at one moment or as a whole
 live_source      a running cluster
-collection       objects with their source text, for lint and CEL
-linting          what lint looks at, and findings as JSON
-validation       validation of whole sources, and verdicts as JSON
 changes          changes to a cluster, written as text
 errors           the tree of errors
 scheduler_file   the file with a KubeSchedulerConfiguration
-collection       the objects of sources, with their source text
-validation       whole sources validated, for the command and the library
-linting          what `lint` looks at, and what it found, as JSON
 """
