@@ -279,6 +279,19 @@ def test_a_claim_that_is_deleted_goes_with_those_who_go(objects: list[Any], advi
 # --- the law ------------------------------------------------------------------------------------
 
 
+def test_whoever_the_anti_affinity_is_about_is_waited_for_unless_it_stays() -> None:
+    rule = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}
+    away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
+    labels = {"labels": {"app": "x"}}
+    here = node("n1", labels={"kubernetes.io/hostname": "n1"})
+    lasting = running("other", metadata={**labels, **of("DaemonSet", "d")})
+    leaving = running("other", metadata=labels)
+    assert waits(planned(here, leaving, pod("train", affinity=away))) == [
+        "wait until pod other ends, or ask its owner"
+    ]
+    assert waits(planned(here, lasting, pod("train", affinity=away))) == []
+
+
 def after(found: Plan, fix: Fix) -> Snapshot:
     """Return the cluster once the plan has come true and those have gone whom a fix names."""
     there = found.after

@@ -141,6 +141,7 @@ def _anti_affinity(case: Case, node: str) -> Iterator[Finding]:
         another = f"like {node}" if key == HOSTNAME else f"in another {key}"
         proposals = (
             *fewer_pods(case),
+            *waits_for_pods(case, _pods_about(case, term)),
             *_softened(case, "podAntiAffinity", index, f"another {key}"),
             Proposal(f"add a node {another}", FixRank.HARDWARE),
         )
@@ -169,6 +170,11 @@ def _pods_of_domains(case: Case, term: AffinityTerm) -> Domains:
                 pod.name for pod in state.pods.values() if _is_about(term, pod)
             )
     return found
+
+
+def _pods_about(case: Case, term: AffinityTerm) -> Iterator[PodInfo]:
+    """Yield the placed pods that a term is about."""
+    yield from (pod for _, pod in _placed(case) if _is_about(term, pod))
 
 
 def _kept_away(case: Case, node: str) -> Iterator[Finding]:
