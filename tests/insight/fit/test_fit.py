@@ -105,6 +105,10 @@ def test_replicas_of_a_deployment_that_run_keep_their_places() -> None:
     assert found.headline == (
         "Deployment default/train: 3 replicas fit (2 wanted beside 1 with a node): 1 more"
     )
+    none = fitted(deployment(3), running, held, template(), node("a"), slice_of("a", 1))
+    assert (
+        none.headline == "Deployment default/train: no more replica fits beside the 1 with a node"
+    )
 
 
 def test_nodes_of_one_limit_may_take_different_numbers() -> None:

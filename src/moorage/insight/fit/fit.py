@@ -91,7 +91,8 @@ class Fit(Struct, frozen=True, rename="camel"):
         """The number that fits, how many of these are wanted already, and how many are more."""
         fit = "fits" if self.total == 1 else "fit"
         if not self.total:
-            return f"{self.subject}: no replica fits"
+            beside = f" beside the {self.running:,} with a node" if self.running else ""
+            return f"{self.subject}: no {'more ' * bool(self.running)}replica fits{beside}"
         if not self.wanted:
             return f"{self.subject}: {counted(self.total, 'more replica')} {fit}"
         beside = f" beside {self.running:,} with a node" if self.running else ""
