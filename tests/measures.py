@@ -51,7 +51,7 @@ PACKAGES = {
     "driver": Size(3_933, 17),
     "drivers": Size(2_425, 13),
     "hardware": Size(2_682, 18),
-    "insight": Size(37_055, 186),
+    "insight": Size(37_062, 186),
     "kit": Size(3_066, 27),
     "library": Size(2_460, 11),
     "node": Size(17_555, 78),
@@ -60,7 +60,7 @@ PACKAGES = {
     "store": Size(3_953, 21),
     "testing": Size(2_833, 15),
     "validation": Size(25_768, 113),
-    "web": Size(5_540, 37),
+    "web": Size(5_547, 37),
     "wire": Size(283, 3),
 }
 

@@ -37,6 +37,7 @@ from soak import (
     live,
     livescheduler,
     node,
+    questions,
     reading,
     scheduler,
     server_crash,
@@ -98,6 +99,7 @@ NAMES = (
     *("fixes", "hostile", "http-fuzz"),
     *("live", "livescheduler"),
     "node",
+    "questions",
     "reading",
     "scheduler",
     *("server-crash", "server-watch", "stall", "store-crash", "store-watch", "weeks"),
@@ -419,6 +421,14 @@ def test_the_worst_requests_are_answered_while_others_are_served() -> None:
     assert outcome.faults == ()
     assert outcome.figures["cases"] == "9"
     assert int(outcome.figures["answers 4xx"]) > 0
+
+
+@pytest.mark.sweep
+def test_hostile_questions_leave_no_memory_behind() -> None:
+    outcome = questions.run(Plan(SEED, cases=2))
+    assert outcome.faults == ()
+    assert int(outcome.figures["answers 200"]) > 0
+    assert int(outcome.figures["answers 403"]) > 0
 
 
 def test_a_large_request_is_decided_by_seed_and_number(tmp_path: Path) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
 from moorage.insight.plan.planner import plan
+from moorage.web.asking import Asking
 from moorage.web.errors import PageError
 from moorage.web.questions.cel import cel_answer
 from moorage.web.questions.details import device_answer, object_answer
@@ -60,3 +63,29 @@ def test_a_question_leaves_nothing_to_the_collector(question: str) -> None:
         ask()
         left = gc.collect()
     assert left == 0
+
+
+@pytest.mark.parametrize("deadline_s", [60.0, 0.0])
+@pytest.mark.parametrize("question", ["changes", "refused", "no pod"])
+def test_neither_do_answers_errors_and_questions_that_are_given_up(
+    question: str, deadline_s: float
+) -> None:
+    async def run() -> None:
+        asking = Asking(deadline_s=deadline_s)
+        moment = moment_of(*CLUSTER)
+
+        async def ask() -> None:
+            with suppress(PageError):
+                await asking.answer("ann", partial(QUESTIONS[question], moment))
+            while asking.busy:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+        await ask()
+        with without_collector():
+            await ask()
+            left = gc.collect()
+        asking.close()
+        assert left == 0
+
+    asyncio.run(run())

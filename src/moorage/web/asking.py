@@ -80,6 +80,8 @@ class Asking:
                 left.cancel()
             if not begun.is_set():
                 task.cancel()
+            # An error has this frame in its traceback, and the task has the error.
+            del task, waited
 
     async def _run(self, user: str, ask: Callable[[], T], begun: asyncio.Event) -> T:
         async with self._turns.turn(user):

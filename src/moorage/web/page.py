@@ -124,6 +124,11 @@ class Page(Generic[U]):
         self._hosts = hosts
         self._files = static_files() if files is None else files
 
+    @property
+    def questions(self) -> int:
+        """How many questions wait or are under way."""
+        return self._asking.busy
+
     async def close(self) -> None:
         """Stop following the source, and accept no more questions."""
         self._asking.close()
