@@ -51,7 +51,7 @@ PACKAGES = {
     "driver": Size(3_933, 17),
     "drivers": Size(2_425, 13),
     "hardware": Size(2_682, 18),
-    "insight": Size(37_062, 186),
+    "insight": Size(37_080, 186),
     "kit": Size(3_066, 27),
     "library": Size(2_460, 11),
     "node": Size(17_555, 78),

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from moorage.api.codec import decode_tree
+from moorage.api.core.namespace import ResourceQuota
 from moorage.insight.answer.answer import answer
 from moorage.insight.answer.changes.edits import Edit, ObjectChange
 from moorage.insight.answer.changes.rehearsal import BEFORE_MAX
@@ -16,7 +18,7 @@ from moorage.insight.plan.planner import Plan, plan
 from moorage.insight.snapshot.snapshot import Snapshot
 from tests.insight.fit.scenes import CONTEXT, gpus, template, using
 from tests.scheduler.makers import node
-from tests.scheduler.scenes import GPU, device_class, group, wanting
+from tests.scheduler.scenes import GPU, claim, device_class, group, wanting
 
 COUNT = ("spec", "spec", "devices", "requests", 0, "exactly", "count")
 LABEL = ("metadata", "labels", "zone")
@@ -134,6 +136,21 @@ def test_a_label_of_a_node_counts() -> None:
     change = ObjectChange("Node", "", "n1", (Edit(LABEL, "a"),))
     rehearsal = case_of(found).rehearsal
     assert (rehearsal.node([change]), rehearsal.node([])) == ("n1", None)
+
+
+def test_a_quota_is_raised_for_what_nobody_uses_as_well_and_not_for_stand_ins() -> None:
+    tree = {
+        "metadata": {"name": "few", "namespace": "default"},
+        "spec": {"hard": {"count/resourceclaims.resource.k8s.io": "0"}},
+    }
+    unused = (claim("idle", wanting()), template(name="spare"))
+    quota, pod = decode_tree(tree, ResourceQuota).value, using("gpus")
+    objects = [device_class(), node("n1"), gpus("n1", [0]), quota, template(), pod, *unused]
+    for stand_ins in ((), unused):
+        found = said(plan(Snapshot.of(objects), CONTEXT, unused=stand_ins))
+        (fix,) = [each for each in found.fixes if each.kind == "change"]
+        assert "count/resourceclaims.resource.k8s.io 0 → 2" in fix.text
+        assert fix.node == "n1"
 
 
 def test_a_change_of_what_is_not_there_gets_no_node() -> None:

@@ -57,6 +57,8 @@ class Plan(Struct, frozen=True):
     over_quota: Mapping[str, str] = {}  # by the full name of a pod: what a quota refuses, and why
     limit: EvaluationLimit | None = None  # of its expressions; also for those who explain it
     stand_ins: tuple[Result, ...] = ()  # each alone on what the pods leave; none is in `after`
+    # By kind and full name of a claim or template: what a quota refuses, and why.
+    refused_objects: Mapping[tuple[str, str], str] = {}
 
     @property
     def cluster(self) -> Cluster:
@@ -211,7 +213,8 @@ def plan_completed(
     real = tuple(results[full_name(pod)] for pod in waiting if not stands_for(pod))
     stand_ins = tuple(results[full_name(pod)] for pod in waiting if stands_for(pod))
     cluster.placed = tuple(each for each in real if isinstance(each, Reservation))
-    return Plan(before, real, completed.concerns, cluster, over_quota, limit, stand_ins)
+    refused = completed.refused_objects
+    return Plan(before, real, completed.concerns, cluster, over_quota, limit, stand_ins, refused)
 
 
 def _as_known(snapshot: Snapshot, result: Result) -> Result:

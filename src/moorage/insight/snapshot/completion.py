@@ -72,6 +72,7 @@ class Completed(NamedTuple):
     over_quota: Mapping[
         str, str
     ] = {}  # by the full name of a pod: why admission refuses it or its claim
+    refused_objects: Mapping[tuple[str, str], str] = {}  # claims and templates, by kind and name
 
 
 def complete(
@@ -95,7 +96,8 @@ def complete(
     bound, of_volumes = with_bound_claims(claimed, context.now)
     concerns = (*expanded.concerns, *of_runtimes, *of_priorities, *of_claims, *of_volumes)
     refused = {**maker.over_quota, **_refused_pods(bound)}
-    return Completed(_with_budget_statuses(bound, context.now), concerns, refused)
+    counted = _with_budget_statuses(bound, context.now)
+    return Completed(counted, concerns, refused, maker.refused_objects)
 
 
 def _refused_pods(snapshot: Snapshot) -> dict[str, str]:
@@ -277,7 +279,7 @@ class ClaimMaker:
         self.features = self._features = features
         self.over_quota: dict[str, str] = {}
         self._quotas = quotas
-        self._refused = {} if quotas is None else quotas.charge_new(snapshot)
+        self.refused_objects = {} if quotas is None else quotas.charge_new(snapshot)
         self._templates = {full_name(each): each for each in snapshot.templates}
         self._groups = {full_name(each): each for each in snapshot.groups}
         self._claims = {full_name(each): each for each in snapshot.claims}
@@ -351,14 +353,14 @@ class ClaimMaker:
 
     def _refused_reference(self, pod: Pod) -> str:
         """Return why a quota refuses a claim or template that the pod names, or ""."""
-        if not self._refused or pod.spec.node_name:
+        if not self.refused_objects or pod.spec.node_name:
             return ""
         for entry in pod.spec.resource_claims:
             for kind, name in (
                 ("ResourceClaim", entry.resource_claim_name),
                 ("ResourceClaimTemplate", entry.resource_claim_template_name),
             ):
-                reason = self._refused.get((kind, f"{pod.metadata.namespace}/{name}"))
+                reason = self.refused_objects.get((kind, f"{pod.metadata.namespace}/{name}"))
                 if reason:
                     return reason
         return ""

@@ -7,7 +7,7 @@ failed quota: NAME: must specify …                         ─► specify it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from moorage.api.errors import QuantityError
@@ -169,12 +169,12 @@ def _fewer_devices(case: Case, class_name: str, found: _Amounts, hint: str) -> I
 
 
 def _raised(case: Case, quota: Any, amounts: Mapping[str, _Amounts]) -> Iterator[Proposal]:
-    """Yield the quota with room for all pods of the namespace that it refuses."""
+    """Yield the quota with room for everything in the namespace that it refuses."""
     name = quota.metadata.name
     asked = {each: Quantity.from_int(0) for each in amounts}
-    for pod, reason in case.over_quota.items():
+    for reason in _reasons(case):
         by, theirs = _parsed(reason)
-        if by == name and pod.partition("/")[0] == case.namespace:
+        if by == name:
             for each in amounts.keys() & theirs.keys():
                 asked[each] = asked[each] + theirs[each].requested
     raised = {each: str(found.used + asked[each]) for each, found in amounts.items()}
@@ -185,6 +185,19 @@ def _raised(case: Case, quota: Any, amounts: Mapping[str, _Amounts]) -> Iterator
         FixRank.ADMINISTRATOR,
         (change_of(quota, *edits),),
     )
+
+
+def _reasons(case: Case) -> Iterable[str]:
+    """Return why pods, claims and templates of the namespace are refused, each once.
+
+    No pod is created for a template that nobody uses, so only its own answer counts it.
+    """
+    plan, own = case.around.plan, full_name(case.pod)
+    stand_ins = {full_name(each.pod) for each in plan.stand_ins} - {own}
+    refused = [(name, why) for name, why in case.over_quota.items() if name not in stand_ins]
+    refused += ((name, why) for (_, name), why in plan.refused_objects.items())
+    here = f"{case.namespace}/"
+    return dict.fromkeys(why for name, why in refused if name.startswith(here))
 
 
 def _freed(case: Case, name: str, resource: str, found: _Amounts) -> Iterator[Proposal]:
