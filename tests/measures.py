@@ -35,11 +35,11 @@ class Size(NamedTuple):
     modules: int
 
 
-TOTAL = Size(225_563, 1_134)
+TOTAL = Size(225_568, 1_134)
 PACKAGES = {
     "": Size(115, 1),
     "__main__": Size(6, 1),
-    "allocator": Size(6_644, 30),
+    "allocator": Size(6_649, 30),
     "api": Size(17_905, 107),
     "apiserver": Size(29_376, 145),
     "cel": Size(14_626, 57),

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import ref
 
 from moorage.allocator.pools import bits
 from moorage.api.quantity import Quantity
@@ -41,14 +40,20 @@ class StaticFault(NamedTuple):
     is_compile: bool = False
 
 
+NO_MATCHES: tuple[int, dict[int, str]] = (0, {})
+
+
 class StaticCandidates:
     """The devices that the static rules admit for some requirements, as far as they were judged."""
 
     __slots__ = (
+        "_by_device",
         "_fitting",
+        "_matches",
+        "_offsets",
+        "_pools",
         "_rest",
         "_unhindered",
-        "_view",
         "consumed",
         "faults",
         "open",
@@ -57,7 +62,10 @@ class StaticCandidates:
     )
 
     def __init__(self, view: NodeView, requirements: Requirements) -> None:
-        self._view = ref(view)  # which caches these candidates
+        # The view caches these candidates, so they have parts of it, and not the view.
+        self._pools, self._offsets = view.pools, view.offsets
+        self._by_device = view.by_device
+        self._matches = view.node_matches if view.by_device else NO_MATCHES
         self.selectable = 0
         self.usable = 0
         self.open = 0
@@ -75,29 +83,27 @@ class StaticCandidates:
         yes = view.all
         if not view.features.device_binding_and_status:
             yes &= ~view.waiting
-        yes = self._select(view, yes, selectors[:cheap])
+        yes = self._select(yes, selectors[:cheap])
         self._rest = selectors[cheap:]
         if self._rest:
             self.open = yes
         else:
-            self._admit(view, yes)
+            self._admit(yes)
 
     def judge(self, wanted: int) -> None:
         """Judge the devices among these that are open; an interruption leaves the others open."""
         if not wanted & self.open:
             return
-        view = self._view()
-        assert view is not None, "a problem has its view"
         for position in bits(wanted & self.open):
             bit = 1 << position
-            self._admit(view, self._select(view, bit, self._rest))
+            self._admit(self._select(bit, self._rest))
             self.open ^= bit
 
-    def _select(self, view: NodeView, yes: int, selectors: tuple[Selector, ...]) -> int:
+    def _select(self, yes: int, selectors: tuple[Selector, ...]) -> int:
         """Return which devices all selectors select; each is asked of those left before it."""
         for stage, number, expression in selectors:
             matching = 0
-            for facts, offset in zip(view.pools, view.offsets, strict=True):
+            for facts, offset in zip(self._pools, self._offsets, strict=True):
                 asked = yes >> offset & facts.all
                 if not asked:
                     continue
@@ -114,14 +120,14 @@ class StaticCandidates:
             yes = matching
         return yes
 
-    def _admit(self, view: NodeView, yes: int) -> None:
+    def _admit(self, yes: int) -> None:
         """Take in selected devices that are for this node and large enough."""
-        if view.by_device & yes:
-            matching, unreadable = view.node_matches
-            for position in bits(yes & view.by_device):
+        if self._by_device & yes:
+            matching, unreadable = self._matches
+            for position in bits(yes & self._by_device):
                 if position in unreadable:
                     self.faults[position] = StaticFault("node", unreadable[position])
-            yes &= matching | ~view.by_device
+            yes &= matching | ~self._by_device
         if self._fitting is not None:
             enough = self._fitting.yes
             for position, text in self._fitting.faults.items():

@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
-from weakref import ref
 
 from moorage.allocator.errors import AllocationError
 from moorage.allocator.pools import bits
@@ -228,21 +228,15 @@ class DerivedTable(AttributeTable):
         self.asked = 0
         self.is_cheap = all(facts.derived(expression).is_cheap for facts in view.pools[:1])
         self._expression = expression
-        self._cached_by = ref(view)
-
-    @property
-    def _view(self) -> NodeView:
-        view = self._cached_by()
-        assert view is not None, "a problem has its view"
-        return view
+        # The view caches this table, so it has parts of it, and not the view.
+        self._pools, self._offsets = view.pools, view.offsets
 
     def ask(self, wanted: int) -> None:
         """Ask the devices that were not asked before; may raise Interrupted."""
         missing = wanted & ~self.asked
         if not missing:
             return
-        view = self._view
-        for facts, offset in zip(view.pools, view.offsets, strict=True):
+        for facts, offset in zip(self._pools, self._offsets, strict=True):
             local = missing >> offset & facts.all
             if not local:
                 continue
@@ -274,8 +268,13 @@ class DerivedTable(AttributeTable):
     def _fault(self, position: int, text: str, *, is_compile: bool) -> str:
         if is_compile:
             return f"compile derived attribute {self.attribute} failed: {text}"
-        where = f"attribute {self.attribute} on device {self._view.device_id(position)}"
+        where = f"attribute {self.attribute} on device {self._device_id(position)}"
         return f"evaluate derived {where} failed: {text}"
+
+    def _device_id(self, position: int) -> str:
+        number = bisect_right(self._offsets, position) - 1
+        pool = self._pools[number].pool
+        return f"{pool.id}/{pool.devices[position - self._offsets[number]].name}"
 
 
 def published(device: Device, driver: str, attribute: str) -> DeviceAttribute | None:
