@@ -172,6 +172,16 @@ def test_how_many_devices_are_free_is_unknown_where_slices_may_not_be_read(
     assert "free devices: unknown" in str(found)
 
 
+def test_pods_that_changes_affect_are_counted_among_those_that_could_be_read(
+    kubeconfig: str, tmp_path: Path
+) -> None:
+    user = as_user(kubeconfig, tmp_path, "no-pods")
+    found = run("whatif", "--drain", NODE, "--kubeconfig", user)
+    assert "of the pods that could be read: 0 pods worse off" in found.stdout
+    everything = run("whatif", "--drain", NODE, "--kubeconfig", kubeconfig)
+    assert "that could be read" not in everything.stdout
+
+
 def test_what_can_be_counted_at_most_says_so(kubeconfig: str, tmp_path: Path) -> None:
     user = as_user(kubeconfig, tmp_path, "no-resourceclaims")
     fits = run("fit", "template/one-gpu", "--kubeconfig", user)

@@ -238,4 +238,5 @@ def _summary(found: Difference) -> str:
     before, after = found.free_before, found.free_after
     free = "unknown" if before is None or after is None else _change(before, after)
     pods = f"{counted(worse, 'pod')} worse off, {len(found.pods) - worse} otherwise different"
-    return f"{pods}, {found.same} the same; free devices: {free}"
+    which = "" if found.knows_pods else "of the pods that could be read: "
+    return f"{which}{pods}, {found.same} the same; free devices: {free}"

@@ -263,7 +263,9 @@ class WhatIf(Readable):
         known = before is not None and after is not None
         free = f"free devices: {f'{before:,} → {after:,}' if known else 'unknown'}"
         worse = counted(len(self.worse), "pod")
-        return f"{worse} worse off, {len(self.pods) - len(self.worse)} otherwise different; {free}"
+        which = "" if self._found.knows_pods else "of the pods that could be read: "
+        others = len(self.pods) - len(self.worse)
+        return f"{which}{worse} worse off, {others} otherwise different; {free}"
 
     def __str__(self) -> str:
         return "\n".join((self._summary(), *map(str, self.pods)))

@@ -117,6 +117,7 @@ class Difference(Struct, frozen=True, rename="camel"):
     leaving_anyway: tuple[str, ...]  # pods that leave without the changes as well
     concerns: tuple[Concern, ...]
     knows_free: bool = True  # whether all devices and claims could be read
+    knows_pods: bool = True  # whether all pods could be read
 
     @property
     def is_worse(self) -> bool:
@@ -192,6 +193,7 @@ def compare(
         leaving_anyway=tuple(anyway),
         concerns=tuple(dict.fromkeys((*old.concerns, *new.concerns, *after.concerns, *unknown))),
         knows_free=knows_free,
+        knows_pods=not new.before.unread.hidden(("Pod",)),
     )
 
 
