@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -132,9 +133,9 @@ class _Printer(ValidationTally):
         self.is_empty = True
         self.input_error(message)
 
+    @abstractmethod
     def finish(self, notes: Sequence[Concern]) -> None:
         """Print what is left, and notes."""
-        raise NotImplementedError
 
     @property
     def exit_status(self) -> int:

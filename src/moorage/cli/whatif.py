@@ -24,7 +24,7 @@ from moorage.cli.output import (
 from moorage.cli.scheduler_file import scheduler_config_option
 from moorage.cli.terminal import echo, printable
 from moorage.insight.errors import TooManyPodsError
-from moorage.insight.messages import counted, listed
+from moorage.insight.messages import listed
 from moorage.insight.object_names import pod_name
 from moorage.insight.plan.planner import Plan, plan
 from moorage.insight.rows import CHANGE_COLUMNS, change_rows
@@ -234,9 +234,6 @@ def _remarks(found: Difference) -> Iterator[str]:
 
 
 def _summary(found: Difference) -> str:
-    worse = sum(each.is_worse for each in found.pods)
     before, after = found.free_before, found.free_after
     free = "unknown" if before is None or after is None else _change(before, after)
-    pods = f"{counted(worse, 'pod')} worse off, {len(found.pods) - worse} otherwise different"
-    which = "" if found.knows_pods else "of the pods that could be read: "
-    return f"{which}{pods}, {found.same} the same; free devices: {free}"
+    return f"{found.pods_text}, {found.same} the same; free devices: {free}"

@@ -262,10 +262,7 @@ class WhatIf(Readable):
         before, after = self.free_before, self.free_after
         known = before is not None and after is not None
         free = f"free devices: {f'{before:,} → {after:,}' if known else 'unknown'}"
-        worse = counted(len(self.worse), "pod")
-        which = "" if self._found.knows_pods else "of the pods that could be read: "
-        others = len(self.pods) - len(self.worse)
-        return f"{which}{worse} worse off, {others} otherwise different; {free}"
+        return f"{self._found.pods_text}; {free}"
 
     def __str__(self) -> str:
         return "\n".join((self._summary(), *map(str, self.pods)))

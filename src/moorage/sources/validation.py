@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from moorage.sources.inputs import DocumentPart, Skipped, find_sources, skipped_
 from moorage.validation.manifests import ManifestValidator, Severity, Verdict
 
 
-class ValidationTally:
+class ValidationTally(ABC):
     """Counts verdicts; subclasses print or keep them."""
 
     def __init__(self) -> None:
@@ -43,9 +44,9 @@ class ValidationTally:
         self.unreadable_count += 1
         self.input_error(message)
 
+    @abstractmethod
     def input_error(self, message: str) -> None:
         """Take an error of the input."""
-        raise NotImplementedError
 
     @property
     def objects(self) -> int:

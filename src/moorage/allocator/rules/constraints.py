@@ -8,12 +8,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from moorage.allocator.errors import AllocationError
-from moorage.allocator.pools import bits
+from moorage.allocator.pools import Pool, bits
 from moorage.allocator.rules.base import NarrowingRule, Rule, State, States
 from moorage.api.resource.v1 import Device, DeviceAttribute
 
@@ -242,11 +241,13 @@ class DerivedTable(AttributeTable):
                 continue
             answers = facts.derived(self._expression)
             answers.ask(local)
-            self._take_in(bits(local), offset, answers)
+            self._take_in(facts.pool, bits(local), offset, answers)
             self.asked |= local << offset
 
-    def _take_in(self, places: Sequence[int], offset: int, answers: DerivedAnswers) -> None:
-        """Take in the values of devices; equal ones, of which there are few, are one object."""
+    def _take_in(
+        self, pool: Pool, places: Sequence[int], offset: int, answers: DerivedAnswers
+    ) -> None:
+        """Take in the values of a pool's devices; equal ones, which are few, are one object."""
         values = list(map(answers.values.__getitem__, places))
         elements: dict[int, tuple[Element, ...]] = {}
         for key, value in dict(zip(map(id, values), values, strict=True)).items():
@@ -261,20 +262,16 @@ class DerivedTable(AttributeTable):
         for place, value, some in zip(places, values, found, strict=True):
             position = place + offset
             if isinstance(value, str):
-                self.faults[position] = self._fault(position, value, is_compile=is_compile)
+                device = f"{pool.id}/{pool.devices[place].name}"
+                self.faults[position] = self._fault(device, value, is_compile=is_compile)
             else:
                 self.add(position, some or ())
 
-    def _fault(self, position: int, text: str, *, is_compile: bool) -> str:
+    def _fault(self, device: str, text: str, *, is_compile: bool) -> str:
         if is_compile:
             return f"compile derived attribute {self.attribute} failed: {text}"
-        where = f"attribute {self.attribute} on device {self._device_id(position)}"
+        where = f"attribute {self.attribute} on device {device}"
         return f"evaluate derived {where} failed: {text}"
-
-    def _device_id(self, position: int) -> str:
-        number = bisect_right(self._offsets, position) - 1
-        pool = self._pools[number].pool
-        return f"{pool.id}/{pool.devices[position - self._offsets[number]].name}"
 
 
 def published(device: Device, driver: str, attribute: str) -> DeviceAttribute | None:

@@ -15,7 +15,7 @@ from moorage.controllers.pod_control import is_active
 from moorage.insight.devices import DeviceState, DeviceUsage, devices_changed, devices_in
 from moorage.insight.devices.model import StateCounts, by_node, count_states
 from moorage.insight.errors import UnreadError
-from moorage.insight.messages import Concern, full_name
+from moorage.insight.messages import Concern, counted, full_name
 from moorage.insight.plan.planner import Plan
 from moorage.insight.plan.unknown import unknown_of
 from moorage.insight.snapshot.snapshot import Snapshot
@@ -123,6 +123,14 @@ class Difference(Struct, frozen=True, rename="camel"):
     def is_worse(self) -> bool:
         """Whether some pod is worse off."""
         return any(each.is_worse for each in self.pods)
+
+    @property
+    def pods_text(self) -> str:
+        """How many pods are worse off and otherwise different, among those that are known."""
+        worse = sum(each.is_worse for each in self.pods)
+        others = f"{len(self.pods) - worse} otherwise different"
+        which = "" if self.knows_pods else "of the pods that could be read: "
+        return f"{which}{counted(worse, 'pod')} worse off, {others}"
 
     @property
     def free_before(self) -> int | None:

@@ -40,7 +40,7 @@ from moorage.web.questions.ghosts import ghosts
 from moorage.web.questions.moment import ShownMoment
 
 CHANGES_MAX: Final = 50
-# What all changes together add; with it an answer takes less than 200 MiB while it is computed.
+# What all changes together add: a few large fleets of today. What Python needs for it is more.
 ADDED_MAX: Final = Additions(devices=20_000, objects=5_000, size=24 * 1024 * 1024)
 LINES_MAX: Final = 500
 ADD, REPLACE_SLICES = "add", "replace-slices"  # a manifest follows
